@@ -49,7 +49,8 @@ func (h *Health) Live() error {
 
 // Ready returns nil while the service runs: from when its parts have started, its memberships and
 // registrations are listed, and the client has a session, until it drains. A session whose
-// connection is lost for a moment suffices: what it holds stands. Send no requests to a process that is not ready.
+// connection is lost for a moment suffices: what it holds stands. Send no requests to a process
+// that is not ready.
 func (h *Health) Ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

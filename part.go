@@ -21,8 +21,8 @@ type Part struct {
 }
 
 // Go calls f when the service starts. When the service stops, the context of f ends after the
-// registrations have left their pools and before elections end; then f should return soon. f may be a method
-// that runs until its context ends, such as that of a scheduler or of workflows, or an HTTP server:
+// registrations have left their pools and before elections end; then f should return soon. f may be
+// a method that runs until its context ends, such as that of a scheduler or of workflows:
 //
 //	lockstep.Go("jobs", jobs.Run)
 //	lockstep.Go("orders", orders.Work)

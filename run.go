@@ -27,8 +27,8 @@ import (
 // Stop: first registrations leave their pools, then the functions of Go end, then elections, then
 // what Background runs, then memberships, then the session. A stage begins when the one before has
 // ended, or has used up its share of the grace (WithGrace): seven eighths of what is left of it,
-// and for functions three quarters. The close of the client ends the contexts of all that it has held, so that
-// others go on at once. A second signal ends the process at once, without all that: others go on
+// and for functions three quarters. The close of the client ends the contexts of all that it has
+// held, so that others go on at once. A second signal ends the process at once, without all that: others go on
 // after the session timeout. If the session is lost meanwhile, its holds have ended, and the stop
 // goes on.
 //

@@ -88,6 +88,9 @@ func NewPool(client *framework.Client, base, service string, opts ...PoolOption)
 	return p
 }
 
+// Err returns what is wrong with the arguments of NewPool, as every call does, or nil.
+func (p *Pool) Err() error { return p.err }
+
 // Picked is an instance that was picked for one call.
 type Picked struct {
 	// Instance must not be changed.

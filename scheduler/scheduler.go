@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -61,6 +62,9 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 
 // Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
 func (s *Scheduler) Err() error { return failure.Wrap("schedule", s.Path(), s.err) }
+
+// DrainTime returns how long runs may go on when the scheduler is stopped; see WithDrain.
+func (s *Scheduler) DrainTime() time.Duration { return s.settings.drain }
 
 // Path is the scheduler's directory.
 func (s *Scheduler) Path() string { return string(s.store.nodes) }

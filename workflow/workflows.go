@@ -100,6 +100,9 @@ func New(client *framework.Client, path string, opts ...Option) *Workflows {
 	return w
 }
 
+// Grace returns how long functions may continue after the context of Work has ended; see WithGrace.
+func (w *Workflows) Grace() time.Duration { return w.cfg.grace }
+
 // Path is the path of the workflows.
 func (w *Workflows) Path() string { return w.store.path }
 

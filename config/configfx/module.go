@@ -10,40 +10,37 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/appmodule"
+	"github.com/lockstep-go/lockstep/internal/drain"
 )
 
-// AsValue provides the *config.Value[T] at a path, on the application's client, and keeps it
-// current from the application's start to its stop. Start does not wait for ZooKeeper: until the
-// servers answer, the value is that of the file or the default. The application does not build with
-// a wrong path or option. Give each value a type of its own. If the value cannot be followed any
-// more, see Value.Run, the application is shut down with exit code 1.
-func AsValue[T any](path string, codec config.Codec[T], opts ...config.Option[T]) fx.Option {
-	return fx.Provide(func(lc fx.Lifecycle, client *framework.Client, stop fx.Shutdowner) (*config.Value[T], error) {
+// Value provides the *config.Value[T] at a path, on the application's client, and keeps it current
+// from the application's start to its stop. Start does not wait for ZooKeeper: until the servers
+// answer, the value is that of the file or the default. The application does not build with a wrong
+// path or option. Give each value a type of its own. If the value cannot be followed any more, see
+// Value.Run, the application is shut down with exit code 1.
+func Value[T any](path string, codec config.Codec[T], opts ...config.Option[T]) fx.Option {
+	return fx.Provide(func(app appmodule.App, client *framework.Client) (*config.Value[T], error) {
 		v := config.New(client, path, codec, opts...)
-		return v, keep(lc, stop, client, path, v)
+		return v, keep(app, client, path, v)
 	})
 }
 
-// AsTree provides the *config.Tree[T] of the keys below directories, as AsValue does a value.
-func AsTree[T any](dirs []string, opts ...config.Option[T]) fx.Option {
-	return fx.Provide(func(lc fx.Lifecycle, client *framework.Client, stop fx.Shutdowner) (*config.Tree[T], error) {
+// Tree provides the *config.Tree[T] of the keys below directories, as Value does a value.
+func Tree[T any](dirs []string, opts ...config.Option[T]) fx.Option {
+	return fx.Provide(func(app appmodule.App, client *framework.Client) (*config.Tree[T], error) {
 		t := config.NewTree(client, dirs, opts...)
-		return t, keep(lc, stop, client, strings.Join(dirs, " "), t)
+		return t, keep(app, client, strings.Join(dirs, " "), t)
 	})
 }
 
 // keep keeps a value current from the application's start to its stop.
-func keep(lc fx.Lifecycle, stop fx.Shutdowner, client *framework.Client, path string, v interface {
+func keep(app appmodule.App, client *framework.Client, path string, v interface {
 	Err() error
 	Run(context.Context) error
 }) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
-	appmodule.Run(lc, "config", func(ctx context.Context) {
-		if err := v.Run(ctx); err != nil && ctx.Err() == nil {
-			appmodule.Shutdown(stop, client.Logger(), "a configuration value cannot be followed any more", path, err)
-		}
-	})
+	app.Run(drain.Background, "configuration", path, client.Logger(), v.Run)
 	return nil
 }

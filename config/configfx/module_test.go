@@ -24,7 +24,7 @@ type limits struct{ Rate int }
 func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
 	var v *config.Value[limits]
 	zk, app := moduletest.NewApp(t, framework.Config{},
-		configfx.AsValue("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
+		configfx.Value("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
 		fx.Populate(&v))
 	require.Equal(t, 1, v.Get().Rate)
 	app.RequireStart()
@@ -45,7 +45,7 @@ func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
 func TestAnApplicationDoesNotBuildWithAWrongPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *config.Value[string]
-		app := fx.New(fx.NopLogger, frameworkfx.Module, configfx.AsValue("limits", config.Text()),
+		app := fx.New(fx.NopLogger, frameworkfx.Module, configfx.Value("limits", config.Text()),
 			fx.Supply(framework.Config{Servers: []string{"127.0.0.1:1"}}), fx.Populate(&v))
 		require.ErrorIs(t, app.Err(), framework.ErrInvalidPath)
 	})

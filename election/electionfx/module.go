@@ -4,20 +4,20 @@ package electionfx
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"go.uber.org/fx"
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/appmodule"
+	"github.com/lockstep-go/lockstep/internal/drain"
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Module leads for the application: it campaigns for every task that AsLeaderTask provides, from
 // the application's start to its stop, on the application's client. Start does not wait for
-// ZooKeeper. Stop ends the tasks' contexts and waits, for three quarters of the application's stop
-// timeout, until they have returned and their terms are given up, so that the next leader need not
+// ZooKeeper. Stop ends the tasks' contexts and waits, as long as the application's stop timeout
+// allows, until they have returned and their terms are given up, so that the next leader need not
 // wait for a session's end. When a task's Lead ends with an error, see election.Permanent, the
 // application is shut down with exit code 1.
 var Module = fx.Module("lockstep.election", fx.Invoke(leadAll))
@@ -35,22 +35,25 @@ type LeaderTask struct {
 	Lead func(ctx context.Context, term *election.Term) error
 }
 
-// AsLeaderTask adds the task that a constructor returns: a LeaderTask or a []LeaderTask, and an
-// error if it may fail. The application does not build with any other constructor. It may take
-// anything the application provides, also with annotations, such as fx.ParamTags.
-func AsLeaderTask(constructor any, annotations ...fx.Annotation) fx.Option {
-	return appmodule.Collect[LeaderTask]("electionfx.AsLeaderTask", "lockstep.election.tasks", constructor, annotations)
+// AsLeaderTask adds a LeaderTask, a []LeaderTask, or what a constructor returns that makes one of
+// these, and an error if it may fail. The application does not build with anything else. The
+// constructor may take anything the application provides, also with annotations, such as
+// fx.ParamTags.
+func AsLeaderTask(taskOrConstructor any, annotations ...fx.Annotation) fx.Option {
+	return appmodule.Collect[LeaderTask]("electionfx.AsLeaderTask", "lockstep.election.tasks", taskOrConstructor,
+		annotations)
 }
 
 type params struct {
 	fx.In
 
+	App    appmodule.App
 	Client *framework.Client
 	Tasks  []LeaderTask `group:"lockstep.election.tasks"`
 }
 
 // leadAll leads for all tasks.
-func leadAll(p params, lc fx.Lifecycle, stop fx.Shutdowner) error {
+func leadAll(p params) error {
 	elections := map[string]*election.Election{}
 	for _, task := range p.Tasks {
 		e := election.New(p.Client, task.Path, task.Options...)
@@ -66,17 +69,10 @@ func leadAll(p params, lc fx.Lifecycle, stop fx.Shutdowner) error {
 		}
 		elections[task.Path] = e
 	}
-	appmodule.Run(lc, "election", func(ctx context.Context) {
-		var all sync.WaitGroup
-		for _, task := range p.Tasks {
-			all.Go(func() {
-				err := elections[task.Path].Lead(ctx, task.Lead)
-				if err != nil && ctx.Err() == nil {
-					appmodule.Shutdown(stop, p.Client.Logger(), "a leader task cannot go on", task.Path, err)
-				}
-			})
-		}
-		all.Wait()
-	})
+	for _, task := range p.Tasks {
+		p.App.Run(drain.Leadership, "leader task", task.Path, p.Client.Logger(), func(ctx context.Context) error {
+			return elections[task.Path].Lead(ctx, task.Lead)
+		})
+	}
 	return nil
 }

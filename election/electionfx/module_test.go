@@ -143,7 +143,7 @@ func TestModuleRefusesBadLeaderTasks(t *testing.T) {
 		opts := []fx.Option{fx.NopLogger, frameworkfx.Module, electionfx.Module,
 			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}})}
 		for _, d := range tasks {
-			opts = append(opts, electionfx.AsLeaderTask(func() electionfx.LeaderTask { return d }))
+			opts = append(opts, electionfx.AsLeaderTask(d))
 		}
 		require.ErrorContains(t, fx.New(opts...).Err(), says)
 	}
@@ -154,7 +154,6 @@ func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
 	for says, constructor := range map[string]any{
 		"got func() *electionfx.LeaderTask":        func() *electionfx.LeaderTask { return &made },
 		"got func() string":                        func() string { return "" },
-		"got electionfx.LeaderTask":                made,
 		"got <nil>":                                nil,
 		"got func()":                               func() {},
 		"got func() (electionfx.LeaderTask, bool)": func() (electionfx.LeaderTask, bool) { return made, true },
@@ -166,7 +165,7 @@ func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
 		app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module,
 			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), electionfx.AsLeaderTask(constructor))
 		require.ErrorContains(t, app.Err(),
-			"electionfx.AsLeaderTask: want a function that returns electionfx.LeaderTask or []electionfx.LeaderTask")
+			"electionfx.AsLeaderTask: want electionfx.LeaderTask or []electionfx.LeaderTask, or a function")
 		require.ErrorContains(t, app.Err(), says)
 	}
 }
@@ -191,4 +190,11 @@ func TestModuleTakesSeveralLeaderTasksOfOneConstructor(t *testing.T) {
 		app.RequireStop()
 		require.Empty(t, w.Sessions())
 	})
+}
+
+// TestAnnotationsNeedAConstructor: a value cannot have any.
+func TestAnnotationsNeedAConstructor(t *testing.T) {
+	app := fx.New(fx.NopLogger, frameworkfx.Module, electionfx.Module,
+		electionfx.AsLeaderTask(electionfx.LeaderTask{}, fx.ParamTags(`name:"a"`)))
+	require.ErrorContains(t, app.Err(), "electionfx.AsLeaderTask: annotations are for a constructor")
 }

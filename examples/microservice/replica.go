@@ -44,14 +44,14 @@ func startReplica(o options, i int, out io.Writer, log *slog.Logger) (*replica, 
 	}
 	r := &replica{tel: tel, address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
 	r.app = fx.New(
-		frameworkfx.Module, electionfx.Module, queuefx.Module, schedulerfx.Module,
+		frameworkfx.Module, electionfx.Module, queuefx.Module, schedulerfx.At(jobsPath),
 		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id, SessionTimeout: sessionTimeout}),
 		fx.Supply(fx.Annotate(l, fx.As(new(net.Listener)))),
 		fx.Supply(log.With("replica", r.id)),
 		frameworkfx.AsOption(framework.WithLogger(log.With("replica", r.id))),
 		frameworkfx.AsOption(framework.WithTracerProvider(tel.traces)),
 		frameworkfx.AsOption(framework.WithMeterProvider(tel.metrics)),
-		fx.Supply(tel, schedulerfx.Path(jobsPath)),
+		fx.Supply(tel),
 		fx.Provide(newShop, newReceipts, newWeb),
 		schedulerfx.AsJob(reportJob(o.report)),
 		monitorfx.At(monitorPath, shopPath, monitor.WithInterval(o.lookInterval)),

@@ -4,18 +4,32 @@ package frameworkfx
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"go.uber.org/fx"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/appmodule"
+	"github.com/lockstep-go/lockstep/internal/drain"
 )
 
-// Module provides a *framework.Client from a supplied framework.Config, and options from the value
-// group "lockstep.framework". It logs to the application's *slog.Logger if there is one. Building
-// and starting the application do not wait for ZooKeeper: the client connects when it can. On stop
-// the client is closed after the recipes that take it.
-var Module = fx.Module("lockstep.framework", fx.Provide(provide))
+// Module provides a *framework.Client from a supplied framework.Config, and the options of AsOption.
+// It logs to the application's *slog.Logger if there is one. Building and starting the application do
+// not wait for ZooKeeper: the client connects when it can. On stop the client is closed after the
+// recipes that take it.
+var Module = fx.Module("lockstep.framework", fx.Provide(provide, func() *drain.Sequence { return &drain.Sequence{} }))
+
+// Grace sets the application's stop timeout so that functions may go on for d when the application
+// stops: handlers of a queue, runs, jobs. fx's own default of 15 s allows 11.25 s. Pass it to fx.New
+// itself, in place of fx.StopTimeout, and not to an fx.Module.
+func Grace(d time.Duration) fx.Option {
+	if d <= 0 {
+		return fx.Error(fmt.Errorf("frameworkfx.Grace: %v: it must be positive", d))
+	}
+	return fx.Options(fx.StopTimeout(drain.StopTime(d)), fx.Supply(appmodule.Grace(d)))
+}
 
 // WaitForSession makes the application's start wait, within its start timeout, until there is a
 // session.
@@ -30,9 +44,11 @@ var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *framework.Client) {
 // framework.WatchdogMain first.
 func Watchdog() fx.Option { return AsOption(framework.WithWatchdog()) }
 
-// AsOption puts an option into the group that Module's client is made with.
-func AsOption(o framework.Option) fx.Option {
-	return fx.Supply(fx.Annotate(o, fx.ResultTags(`group:"lockstep.framework"`)))
+// AsOption adds an option of Module's client, or what a constructor returns: a framework.Option or a
+// []framework.Option, and an error if it may fail. The application does not build with anything else.
+func AsOption(optionOrConstructor any, annotations ...fx.Annotation) fx.Option {
+	return appmodule.Collect[framework.Option]("frameworkfx.AsOption", "lockstep.framework.options",
+		optionOrConstructor, annotations)
 }
 
 type params struct {
@@ -41,7 +57,7 @@ type params struct {
 	Lifecycle fx.Lifecycle
 	Config    framework.Config
 	Logger    *slog.Logger       `optional:"true"`
-	Options   []framework.Option `group:"lockstep.framework"`
+	Options   []framework.Option `group:"lockstep.framework.options"`
 }
 
 func provide(p params) (*framework.Client, error) {

@@ -80,3 +80,14 @@ func TestAnAppWithAWatchdog(t *testing.T) {
 		return zk, app.RequireStart()
 	})
 }
+
+func TestGraceSetsTheStopTimeout(t *testing.T) {
+	require.Equal(t, 40*time.Second, fx.New(fx.NopLogger, frameworkfx.Grace(30*time.Second)).StopTimeout())
+	require.ErrorContains(t, fx.New(fx.NopLogger, frameworkfx.Grace(0)).Err(),
+		"frameworkfx.Grace: 0s: it must be positive")
+}
+
+func TestAnAppDoesNotBuildWithAnotherOption(t *testing.T) {
+	require.ErrorContains(t, fx.New(fx.NopLogger, frameworkfx.Module, frameworkfx.AsOption("debug")).Err(),
+		"frameworkfx.AsOption: want framework.Option")
+}

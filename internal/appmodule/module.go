@@ -3,79 +3,112 @@ package appmodule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"time"
 
 	"go.uber.org/fx"
+
+	"github.com/lockstep-go/lockstep/internal/drain"
 )
 
-// Collect adds what a constructor returns to a value group of T. The constructor must return a T or
-// a []T, and may also return an error. Otherwise the application fails to build, with an error that
-// names the caller, such as "schedulerfx.AsJob". Without this check fx would drop the value
-// silently.
-func Collect[T any](caller, group string, constructor any, annotations []fx.Annotation) fx.Option {
-	one := reflect.TypeFor[T]()
+// Collect adds a T, a []T, or what a constructor returns to a value group of T. The constructor must
+// return a T or a []T, and may also return an error. Otherwise the application fails to build, with
+// an error that names the caller, such as "schedulerfx.AsJob". Without this check fx would drop the
+// value silently.
+func Collect[T any](caller, group string, valueOrConstructor any, annotations []fx.Annotation) fx.Option {
+	one, many := reflect.TypeFor[T](), reflect.TypeFor[[]T]()
+	given := reflect.TypeOf(valueOrConstructor)
+	isConstructor := given != nil && given != one && given.Kind() == reflect.Func &&
+		(given.NumOut() == 1 || given.NumOut() == 2 && given.Out(1) == reflect.TypeFor[error]())
+	made := given
+	if isConstructor {
+		made = given.Out(0)
+	}
 	tag := fmt.Sprintf("group:%q", group)
-	f := reflect.TypeOf(constructor)
-	switch {
-	case f == nil || f.Kind() != reflect.Func || f.NumOut() == 0 || f.NumOut() > 2 ||
-		f.NumOut() == 2 && f.Out(1) != reflect.TypeFor[error](),
-		f.Out(0) != one && f.Out(0) != reflect.SliceOf(one):
-		return fx.Error(fmt.Errorf("%s: want a function that returns %v or []%v, and an error if it may fail; got %T",
-			caller, one, one, constructor))
-	case f.Out(0) != one:
+	if made == many {
 		tag = fmt.Sprintf("group:%q", group+",flatten")
 	}
-	return fx.Provide(fx.Annotate(constructor,
-		append(annotations[:len(annotations):len(annotations)], fx.ResultTags(tag))...))
-}
-
-// Shutdown logs err and shuts the application down with exit code 1. message says which component
-// at path has failed.
-func Shutdown(stop fx.Shutdowner, log *slog.Logger, message, path string, err error) {
-	log.Error(message, "path", path, "error", err)
-	if err := stop.Shutdown(fx.ExitCode(1)); err != nil {
-		log.Error("the application cannot be shut down", "error", err)
+	switch {
+	case made != one && made != many:
+		return fx.Error(fmt.Errorf("%s: want %v or []%v, or a function that returns one, and an error if it may fail; got %T",
+			caller, one, one, valueOrConstructor))
+	case isConstructor:
+		return fx.Provide(fx.Annotate(valueOrConstructor,
+			append(annotations[:len(annotations):len(annotations)], fx.ResultTags(tag))...))
+	case len(annotations) > 0:
+		return fx.Error(fmt.Errorf("%s: annotations are for a constructor; got %T", caller, valueOrConstructor))
 	}
+	return fx.Supply(fx.Annotate(valueOrConstructor, fx.ResultTags(tag)))
 }
 
-// Run runs f from the application's start to its stop. The stop ends the context of f, and waits
-// until f has returned, for the part of the time that PartOfStop allows.
-func Run(lc fx.Lifecycle, name string, f func(context.Context)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	lc.Append(fx.Hook{
-		OnStart: func(context.Context) error {
-			go func() { defer close(done); f(ctx) }()
-			return nil
-		},
-		OnStop: func(stopping context.Context) error {
-			cancel()
-			began := time.Now()
-			part, end := PartOfStop(stopping)
-			defer end()
-			select {
-			case <-done:
-				return nil
-			case <-part.Done():
-				return fmt.Errorf("%s: stop: it has not ended within %v, and the rest of the application is stopped "+
-					"now; choose a longer fx.StopTimeout or a shorter grace: %w",
-					name, time.Since(began).Round(time.Millisecond), context.Cause(part))
-			}
-		},
+// Grace is how long functions may go on when the application stops, as frameworkfx.Grace has set
+// it.
+type Grace time.Duration
+
+// App is what modules need of an application to run something from its start to its stop.
+type App struct {
+	fx.In
+
+	Lifecycle  fx.Lifecycle
+	Shutdowner fx.Shutdowner
+	Sequence   *drain.Sequence `optional:"true"` // of frameworkfx.Module
+	Grace      Grace           `optional:"true"`
+}
+
+// CheckGrace returns an error if functions may go on for longer than the application's stop lasts.
+// fx tells no module its stop timeout: without frameworkfx.Grace it counts as fx.DefaultTimeout.
+func (a App) CheckGrace(option string, grace time.Duration) error {
+	allowed := time.Duration(a.Grace)
+	if allowed == 0 {
+		allowed = drain.FunctionTime(fx.DefaultTimeout)
+	}
+	if grace <= allowed {
+		return nil
+	}
+	return fmt.Errorf("%s: functions may take %v to end, and the application's stop allows %v: give fx.New "+
+		"frameworkfx.Grace(%v) in place of fx.StopTimeout, or choose a shorter time", option, grace, allowed, grace)
+}
+
+// Append adds hooks to the application. The stop of the hook of one stage first stops what belongs
+// to earlier stages, whatever the order of the modules.
+func (a App) Append(stage drain.Stage, start, stop func(context.Context) error) {
+	sequence := a.Sequence
+	if sequence == nil {
+		sequence = &drain.Sequence{}
+	}
+	sequence.Add(stage, stop)
+	a.Lifecycle.Append(fx.Hook{
+		OnStart: start,
+		OnStop:  func(stopping context.Context) error { return sequence.StopThrough(stopping, stage) },
 	})
 }
 
-// PartOfStop returns a context that ends after three quarters of the time that is left for the
-// application's stop. A hook that waits for the application's own code ends with it. fx skips the
-// remaining hooks once the stop timeout is over, and the last of them close queues and the client:
-// without them, others wait for the end of the session.
-func PartOfStop(stopping context.Context) (context.Context, context.CancelFunc) {
-	deadline, limited := stopping.Deadline()
-	if !limited {
-		return context.WithCancel(stopping)
-	}
-	return context.WithTimeout(stopping, time.Until(deadline)*3/4)
+// Run runs f from the application's start to its stop. The stop ends the context of f, and waits
+// until f has returned, for a part of the time that the stop has left. An error of f shuts the
+// application down with exit code 1. f is named by what it is and by its path.
+func (a App) Run(stage drain.Stage, what, path string, log *slog.Logger, f func(context.Context) error) {
+	var failed error
+	task := drain.NewTask(context.Background(), what+" "+path, func(ctx context.Context) {
+		err := f(ctx)
+		switch {
+		case err == nil:
+		case ctx.Err() == nil:
+			log.Error("the application is shut down: a part of it has failed", "part", what, "path", path, "error", err)
+			if err := a.Shutdowner.Shutdown(fx.ExitCode(1)); err != nil {
+				log.Error("the application cannot be shut down", "error", err)
+			}
+		case !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)):
+			failed = err
+		}
+	})
+	a.Append(stage, func(context.Context) error { task.Start(); return nil }, func(stopping context.Context) error {
+		if err := task.Stop(stopping); err != nil {
+			return fmt.Errorf("%w, and the rest of the application is stopped now; give it more time by "+
+				"frameworkfx.Grace", err)
+		}
+		return failed
+	})
 }

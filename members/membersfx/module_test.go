@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestAsMemberJoinsAndLeaves(t *testing.T) {
 	var g *members.Group
 	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"),
-		membersfx.AsMember(members.Info{Version: "1.4"}), frameworkfx.WaitForSession, fx.Populate(&g))
+		membersfx.AsMember(membersfx.Member{Info: members.Info{Version: "1.4"}}), frameworkfx.WaitForSession,
+		fx.Populate(&g))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -45,7 +46,8 @@ func TestADrainLeavesTimeToStop(t *testing.T) {
 	})
 	var client *framework.Client
 	zk, app := moduletest.NewApp(t, framework.Config{Identity: "web-1"}, membersfx.At("/groups/web"),
-		membersfx.AsMember(members.Info{}, drain), frameworkfx.WaitForSession, fx.Populate(&client))
+		membersfx.AsMember(func() membersfx.Member { return membersfx.Member{Options: []members.JoinOption{drain}} }),
+		frameworkfx.WaitForSession, fx.Populate(&client))
 	app.RequireStart()
 	operator := zk.Member(t, "operator", framework.Config{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -60,4 +62,11 @@ func TestADrainLeavesTimeToStop(t *testing.T) {
 	require.ErrorIs(t, err, framework.ErrClosed)
 	cancel()
 	<-drained
+}
+
+func TestModuleRefusesBadArguments(t *testing.T) {
+	base := fx.Options(fx.NopLogger, frameworkfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	require.ErrorIs(t, fx.New(base, membersfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorContains(t, fx.New(base, membersfx.At("/groups/web"),
+		membersfx.AsMember([]membersfx.Member{{}, {}})).Err(), "the application has two members")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/appmodule"
+	"github.com/lockstep-go/lockstep/internal/drain"
 	"github.com/lockstep-go/lockstep/monitor"
 )
 
@@ -23,12 +24,12 @@ type params struct {
 }
 
 // At runs a monitor of root on the application's client, from the application's start to its stop;
-// see monitor.New. Start does not wait for ZooKeeper. Stop waits, for three quarters of the
-// application's stop timeout, until a call of OnEvent has returned. With an invalid argument the
-// application does not build. If Run of the monitor returns an error before the stop, At shuts the
+// see monitor.New. Start does not wait for ZooKeeper. Stop waits until a call of OnEvent has
+// returned, as long as the stop timeout allows. With an invalid argument the application does not
+// build. If Run of the monitor returns an error before the stop, At shuts the
 // application down with exit code 1.
 func At(path, root string, opts ...monitor.Option) fx.Option {
-	return fx.Invoke(func(lc fx.Lifecycle, p params, stop fx.Shutdowner) error {
+	return fx.Invoke(func(app appmodule.App, p params) error {
 		all := opts
 		if p.OnEvent != nil {
 			all = append(all[:len(all):len(all)], monitor.WithOnEvent(monitor.DefaultEventTimeout, p.OnEvent))
@@ -37,11 +38,7 @@ func At(path, root string, opts ...monitor.Option) fx.Option {
 		if err := m.Err(); err != nil {
 			return err
 		}
-		appmodule.Run(lc, "monitor", func(ctx context.Context) {
-			if err := m.Run(ctx); err != nil && ctx.Err() == nil {
-				appmodule.Shutdown(stop, p.Client.Logger(), "a monitor cannot go on", path, err)
-			}
-		})
+		app.Run(drain.Background, "monitor", path, p.Client.Logger(), m.Run)
 		return nil
 	})
 }

@@ -18,21 +18,59 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestModuleProvidesRegistryAndPool(t *testing.T) {
-	var r *registry.Registry
-	var p *registry.Pool
-	_, app := moduletest.NewApp(t, framework.Config{}, registryfx.At("/services"),
-		registryfx.AsPool("/services", "billing"), frameworkfx.WaitForSession, fx.Populate(&r, &p))
+// pools are those of two services.
+type pools struct {
+	fx.In
+
+	Billing *registry.Pool `name:"billing"`
+	Mail    *registry.Pool `name:"mail"`
+}
+
+func TestModuleRegistersAndProvidesPools(t *testing.T) {
+	var p pools
+	zk, app := moduletest.NewApp(t, framework.Config{}, registryfx.At("/services"),
+		registryfx.Pool("/services", "billing"), registryfx.Pool("/services", "mail"),
+		registryfx.AsInstance(registryfx.Instance{
+			Instance: registry.Instance{Service: "billing", ID: "1", Address: "a", Port: 1},
+			Options:  []registry.RegisterOption{registry.WithLinger(time.Millisecond)},
+		}),
+		fx.Invoke(func(given pools) { p = given }))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	g, err := r.Register(ctx, registry.Instance{Service: "billing", Address: "a", Port: 1})
-	require.NoError(t, err)
-	one, err := p.Pick(ctx)
+	for now, err := range p.Billing.Changes(ctx) {
+		require.NoError(t, err)
+		if len(now) == 1 {
+			break
+		}
+	}
+	one, err := p.Billing.Pick(ctx)
 	require.NoError(t, err)
 	one.Done(nil)
-	require.NoError(t, g.Close(ctx))
+	_, err = p.Mail.Pick(ctx)
+	require.ErrorIs(t, err, registry.ErrNoInstance)
 	app.RequireStop()
-	_, err = p.Pick(ctx)
+	require.Empty(t, zk.Children("/services/billing"))
+	_, err = p.Billing.Pick(ctx)
 	require.ErrorIs(t, err, registry.ErrClosed)
+}
+
+func TestModuleRefusesBadArguments(t *testing.T) {
+	base := fx.Options(fx.NopLogger, frameworkfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	require.ErrorIs(t, fx.New(base, registryfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorContains(t, fx.New(base, registryfx.At("/services"), registryfx.AsInstance("one")).Err(),
+		"registryfx.AsInstance: want registryfx.Instance")
+	take := fx.Invoke(fx.Annotate(func(*registry.Pool) {}, fx.ParamTags(`name:"a b"`)))
+	require.ErrorIs(t, fx.New(base, registryfx.Pool("/services", "a b", registry.WithRefresh(-1)), take).Err(),
+		registry.ErrOption)
+}
+
+func TestModuleShutsTheApplicationDownWhenAnInstanceCannotBeRegistered(t *testing.T) {
+	_, app := moduletest.NewApp(t, framework.Config{}, registryfx.At("/services"),
+		registryfx.AsInstance(func() registryfx.Instance {
+			return registryfx.Instance{Instance: registry.Instance{Service: "billing"}}
+		}))
+	app.RequireStart()
+	require.Equal(t, 1, (<-app.Wait()).ExitCode)
+	app.RequireStop()
 }

@@ -86,7 +86,7 @@ func lasting(d time.Duration) func(context.Context, scheduler.Run) error {
 // app is an application with the scheduler's module, on a server in memory, in virtual time.
 func (w *world) app(opts ...fx.Option) *fxtest.App {
 	return fxtest.New(w.t, append([]fx.Option{
-		frameworkfx.Module, schedulerfx.Module,
+		frameworkfx.Module, schedulerfx.At(testPath),
 		fx.Supply(framework.Config{Servers: w.Servers(), SessionTimeout: timeout}),
 		frameworkfx.AsOption(framework.WithDialer(w.Link("app").DialContext)),
 		frameworkfx.AsOption(framework.WithClock(framework.TimeClock())),
@@ -119,7 +119,7 @@ func TestModuleRunsJobs(t *testing.T) {
 		require.Equal(t, []string{"one", "two"}, w.started.jobs())
 		app.RequireStop()
 		require.EqualValues(t, 1, ended.Load(), "stop waits for the run")
-		_, ok := w.Node(string(schedulerfx.DefaultPath) + "/jobs/one")
+		_, ok := w.Node(testPath + "/jobs/one")
 		require.True(t, ok)
 		require.Empty(t, w.Sessions())
 	})
@@ -128,8 +128,7 @@ func TestModuleRunsJobs(t *testing.T) {
 func TestModuleStartsAndStopsWithoutAServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.Server.Close()
-		app := w.app(fx.Supply(schedulerfx.Path("/elsewhere")),
-			schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }))
+		app := w.app(schedulerfx.AsJob(scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick}))
 		app.RequireStart()
 		time.Sleep(time.Minute)
 		app.RequireStop()
@@ -141,8 +140,7 @@ func TestModuleShutsTheApplicationDownWhenItCannotGoOn(t *testing.T) {
 		client := w.Member(t, "a", framework.Config{SessionTimeout: timeout}).Client
 		require.NoError(t, client.MakeDirs(t.Context(), testPath+"/jobs"))
 		require.NoError(t, client.Create(t.Context(), testPath+"/jobs/j", []byte(`{"v":2}`), framework.Persistent))
-		app := w.app(fx.Supply(schedulerfx.Path(testPath)),
-			schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "0 4 * * *", Run: quick} }))
+		app := w.app(schedulerfx.AsJob(scheduler.Job{Name: "j", Spec: "0 4 * * *", Run: quick}))
 		app.RequireStart()
 		require.Equal(t, 1, (<-app.Wait()).ExitCode)
 		app.RequireStop()
@@ -150,15 +148,21 @@ func TestModuleShutsTheApplicationDownWhenItCannotGoOn(t *testing.T) {
 }
 
 func TestModuleRefusesBadJobs(t *testing.T) {
-	base := fx.Options(frameworkfx.Module, schedulerfx.Module, fx.NopLogger,
+	client := fx.Options(frameworkfx.Module, fx.NopLogger,
 		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	base := fx.Options(client, schedulerfx.At(testPath))
 	j := func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }
 	require.NoError(t, fx.New(base).Err(), "no jobs, nothing to do")
 	require.ErrorIs(t, fx.New(base, schedulerfx.AsJob(j), schedulerfx.AsJob(j)).Err(), scheduler.ErrDuplicateJob)
 	require.ErrorIs(t, fx.New(base,
 		schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "TZ=", Run: quick} })).Err(),
 		scheduler.ErrInvalidSpec)
-	require.ErrorIs(t, fx.New(base, fx.Supply(schedulerfx.Path("x"))).Err(), framework.ErrInvalidPath)
+	require.NoError(t, fx.New(base, schedulerfx.AsJob(scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick})).Err())
+	require.ErrorIs(t, fx.New(client, schedulerfx.At("x")).Err(), framework.ErrInvalidPath)
+	long := schedulerfx.AsOption(func() scheduler.Option { return scheduler.WithDrain(time.Minute) })
+	require.ErrorContains(t, fx.New(base, long).Err(), "scheduler.WithDrain: functions may take 1m0s to end, and the "+
+		"application's stop allows 11.25s: give fx.New frameworkfx.Grace(1m0s)")
+	require.NoError(t, fx.New(base, long, frameworkfx.Grace(time.Minute)).Err())
 }
 
 func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
@@ -167,10 +171,10 @@ func TestModuleRefusesConstructorsOfOtherTypes(t *testing.T) {
 		"got func() string":         func() string { return "" },
 		"got string":                "j",
 	} {
-		app := fx.New(fx.NopLogger, frameworkfx.Module, schedulerfx.Module,
+		app := fx.New(fx.NopLogger, frameworkfx.Module, schedulerfx.At(testPath),
 			fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}), schedulerfx.AsJob(constructor))
 		require.ErrorContains(t, app.Err(),
-			"schedulerfx.AsJob: want a function that returns scheduler.Job or []scheduler.Job")
+			"schedulerfx.AsJob: want scheduler.Job or []scheduler.Job, or a function that returns one")
 		require.ErrorContains(t, app.Err(), says)
 	}
 }
@@ -202,7 +206,7 @@ func TestModuleWaitsForTheFirstJob(t *testing.T) {
 			fx.Populate(&s))
 		app.RequireStart()
 		time.Sleep(30 * time.Second)
-		require.Empty(t, w.Children(string(schedulerfx.DefaultPath)))
+		require.Empty(t, w.Children(testPath))
 		require.NoError(t, s.Add(scheduler.Job{Name: "first", Spec: "* * * * *", Run: quick}))
 		time.Sleep(31 * time.Second)
 		require.Equal(t, []string{"first"}, w.started.jobs())

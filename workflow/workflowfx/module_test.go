@@ -23,9 +23,9 @@ func TestModuleExecutesRuns(t *testing.T) {
 	var w *workflow.Workflows
 	double := workflow.NewKind[int, int]("double")
 	doubled := double.Function(func(_ context.Context, _ *workflow.Run, n int) (int, error) { return 2 * n, nil })
-	_, app := moduletest.NewApp(t, framework.Config{}, workflowfx.Module, fx.Supply(workflowfx.Path("/flows")),
+	_, app := moduletest.NewApp(t, framework.Config{}, workflowfx.At("/flows"),
 		workflowfx.AsOption(workflow.WithGrace(time.Second)),
-		workflowfx.AsWorkflow(func() workflow.Function { return doubled }), fx.Populate(&w))
+		workflowfx.AsWorkflow(doubled), fx.Populate(&w))
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -41,8 +41,9 @@ func TestModuleExecutesRuns(t *testing.T) {
 }
 
 func TestModuleRefusesBadKinds(t *testing.T) {
-	base := fx.Options(frameworkfx.Module, workflowfx.Module, fx.NopLogger,
+	client := fx.Options(frameworkfx.Module, fx.NopLogger,
 		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
+	base := fx.Options(client, workflowfx.At("/flows"))
 	function := func() workflow.Function {
 		return workflow.NewKind[int, int]("a").Function(
 			func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
@@ -51,12 +52,18 @@ func TestModuleRefusesBadKinds(t *testing.T) {
 	twice := fx.Options(workflowfx.AsWorkflow(function), workflowfx.AsWorkflow(function))
 	require.ErrorIs(t, fx.New(base, twice).Err(), workflow.ErrOption)
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(),
-		"workflowfx.AsWorkflow: want a function")
-	require.ErrorIs(t, fx.New(base, fx.Supply(workflowfx.Path("x"))).Err(), framework.ErrInvalidPath)
+		"workflowfx.AsWorkflow: want workflow.Function")
+	require.ErrorIs(t, fx.New(client, workflowfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(function)).Err(), "workflow.WithGrace: functions may take "+
+		"30s to end, and the application's stop allows 11.25s: give fx.New frameworkfx.Grace(30s) in place of "+
+		"fx.StopTimeout")
+	app := fx.New(base, workflowfx.AsWorkflow(function), frameworkfx.Grace(30*time.Second))
+	require.NoError(t, app.Err())
+	require.Equal(t, 40*time.Second, app.StopTimeout())
 }
 
-// TestStopBeforeTheEndOfTheGrace: the stop timeout ends the grace, and the client is closed within
-// it.
+// TestStopBeforeTheEndOfTheGrace: a stop that lasts for less than the stop timeout ends the grace, and
+// the client is closed within it.
 func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -71,18 +78,19 @@ func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 		})
 		app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}),
 			frameworkfx.AsOption(framework.WithDialer(zk.Link("a").DialContext)),
-			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.Module,
-			workflowfx.AsWorkflow(func() workflow.Function { return function }), fx.Populate(&w))
+			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.At("/flows"),
+			frameworkfx.Grace(30*time.Second), workflowfx.AsWorkflow(function), fx.Populate(&w))
 		app.RequireStart()
 		_, err := long.Start(t.Context(), w, "x", 21)
 		require.NoError(t, err)
 		<-begun
-		stopping, cancel := context.WithTimeout(t.Context(), app.StopTimeout())
+		stopping, cancel := context.WithTimeout(t.Context(), fx.DefaultTimeout)
 		defer cancel()
+		began := time.Now()
 		err = app.Stop(stopping)
-		require.ErrorContains(t, err, "workflows: stop: it has not ended within 11.25s")
-		require.NoError(t, stopping.Err())
-		require.ErrorIs(t, <-ended, queue.ErrClosed)
+		require.ErrorIs(t, err, queue.ErrUnfinished)
+		require.Equal(t, 11250*time.Millisecond, time.Since(began))
+		require.ErrorIs(t, <-ended, queue.ErrDraining)
 		require.Empty(t, zk.Sessions(), "the client is closed")
 	})
 }

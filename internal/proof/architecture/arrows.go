@@ -21,6 +21,9 @@ var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", 
 	"internal/primitives", "internal/recipe", "internal/reportjson", "internal/stored", "internal/usercode",
 	"internal/znode"}
 
+// forModules are the packages that each fx module may import, beside its recipe.
+var forModules = []string{"framework", "internal/appmodule", "internal/drain"}
+
 // commands are the packages of the command line's subcommands.
 var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/cli/clean", "internal/cli/config",
 	"internal/cli/cron", "internal/cli/dev", "internal/cli/doctor", "internal/cli/elect", "internal/cli/id",
@@ -55,17 +58,17 @@ var arrows = map[string][]string{
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
 	"zktest": {"framework", "internal/wire", "internal/zkserver"},
 
-	"framework/frameworkfx": {"framework"},
-	"election/electionfx":   {"framework", "election", "internal/appmodule", "internal/failure"},
-	"scheduler/schedulerfx": {"framework", "scheduler", "internal/appmodule"},
-	"queue/queuefx":         {"framework", "queue"},
+	"framework/frameworkfx": forModules,
+	"election/electionfx":   with(forModules, "election", "internal/failure"),
+	"scheduler/schedulerfx": with(forModules, "scheduler"),
+	"queue/queuefx":         with(forModules, "queue"),
 	"queue/curatorqueue":    with(forRecipes, "internal/queuelayout", "queue"),
-	"config/configfx":       {"framework", "config", "internal/appmodule"},
-	"registry/registryfx":   {"framework", "registry"},
-	"members/membersfx":     {"framework", "members", "internal/appmodule"},
+	"config/configfx":       with(forModules, "config"),
+	"registry/registryfx":   with(forModules, "registry"),
+	"members/membersfx":     with(forModules, "members"),
+	"workflow/workflowfx":   with(forModules, "workflow"),
+	"monitor/monitorfx":     with(forModules, "monitor"),
 	"registry/registrygrpc": {"framework", "registry"},
-	"workflow/workflowfx":   {"framework", "workflow", "internal/appmodule"},
-	"monitor/monitorfx":     {"framework", "monitor", "internal/appmodule"},
 
 	"bench":        with(public, "zktest"),
 	"cmd":          public,

@@ -19,6 +19,11 @@ var serviceMutants = []mutant{
 		old: "				panicked = err\n				cancel()\n", new: "				panicked = nil\n",
 	},
 	{
+		promise: "The parts of a service stop in order",
+		name:    "modules stop in the order of fx", file: "internal/appmodule/module.go", test: "TestStagesStopInOrder",
+		old: "return sequence.StopThrough(stopping, stage)", new: "return stop(stopping)",
+	},
+	{
 		promise: "A service stops within its grace",
 		name:    "a part is waited for without a limit", file: "internal/drain/drain.go", pkg: ".",
 		test: "TestTheGraceEnds",
