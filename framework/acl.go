@@ -62,6 +62,8 @@ type Credential struct {
 	Scheme string
 	// Auth is the scheme's data; for digest "user:password".
 	Auth []byte
+
+	readableFile string // of the secret, if everybody on this machine can read it: New warns of it
 }
 
 // String hides the credential's data.

@@ -62,9 +62,11 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 		}
 	}
-	if cfg.readableAuthFile != "" {
-		o.log.Warn("everybody on this machine can read the credentials; chmod 600 their file", "file",
-			cfg.readableAuthFile)
+	for _, credential := range cfg.Auth {
+		if credential.readableFile != "" {
+			o.log.Warn("everybody on this machine can read the credentials; chmod 600 their file", "file",
+				credential.readableFile)
+		}
 	}
 	c := &Client{
 		cfg: cfg, userLog: o.log, clock: o.clock, tel: o.tel,

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
@@ -90,8 +91,6 @@ type Config struct {
 	// Identity names this client to others, in the data of its nodes, as UTF-8: U+FFFD replaces other
 	// bytes. Default host name and pid.
 	Identity string
-
-	readableAuthFile string // a file of credentials that everybody on this machine can read: New warns of it
 }
 
 // WithDefaults returns a copy in which every empty field has its default.
@@ -261,17 +260,30 @@ const (
 // ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. Fields without a variable stay
 // empty. A value that cannot be used is an error that wraps ErrInvalidConfig and names the
 // variable.
-func ConfigFromEnv() (Config, error) {
-	c := Config{Identity: os.Getenv(EnvIdentity)}
-	var err error
-	if c.Servers, c.Root, err = ParseServers(os.Getenv(EnvServers)); err != nil {
+func ConfigFromEnv() (Config, error) { return Config{}.WithEnv() }
+
+// WithEnv returns a copy in which the LOCKSTEP_ variables above that are set replace the fields. The
+// credentials and TLS are each replaced as a whole, and Root also by a root behind EnvServers. The
+// errors are those of ConfigFromEnv.
+func (c Config) WithEnv() (Config, error) {
+	if v := os.Getenv(EnvIdentity); v != "" {
+		c.Identity = v
+	}
+	servers, root, err := ParseServers(os.Getenv(EnvServers))
+	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", EnvServers, err)
 	}
-	if root := os.Getenv(EnvRoot); root != "" {
-		if c.Root != "" && c.Root != root {
-			return Config{}, invalidConfig("%s ends in %s, and %s is %s: give one of them", EnvServers, c.Root,
-				EnvRoot, root)
+	if len(servers) > 0 {
+		c.Servers = servers
+	}
+	if v := os.Getenv(EnvRoot); v != "" {
+		if root != "" && root != v {
+			return Config{}, invalidConfig("%s ends in %s, and %s is %s: give one of them", EnvServers, root,
+				EnvRoot, v)
 		}
+		root = v
+	}
+	if root != "" {
 		c.Root = root
 	}
 	if v := os.Getenv(EnvSessionTimeout); v != "" {
@@ -287,7 +299,7 @@ func ConfigFromEnv() (Config, error) {
 	if err = c.readAuthFromEnv(); err != nil {
 		return Config{}, err
 	}
-	if c.TLS, err = tlsFromEnv(); err != nil {
+	if err = c.readTLSFromEnv(); err != nil {
 		return Config{}, err
 	}
 	return c, nil
@@ -340,57 +352,88 @@ func ParseServers(list string) (servers []string, root string, err error) {
 	return servers, root, nil
 }
 
-// readAuthFromEnv takes the credentials from the file, or else from the variable. A file without
-// credentials is an error: without any, nodes are open to everybody.
+// readAuthFromEnv takes the credentials from the file, or else from the variable.
 func (c *Config) readAuthFromEnv() error {
-	auth, source := os.Getenv(EnvAuth), EnvAuth
 	if file := os.Getenv(EnvAuthFile); file != "" {
-		content, err := os.ReadFile(file)
+		credential, err := CredentialFromFile("digest", file)
 		if err != nil {
-			return invalidConfig("%s: %w", EnvAuthFile, err)
+			return withVariable(EnvAuthFile, err)
 		}
-		const readableByAll = 0o004
-		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&readableByAll != 0 &&
-			runtime.GOOS != "windows" {
-			c.readableAuthFile = file
-		}
-		auth, source = strings.TrimSpace(string(content)), EnvAuthFile+": "+file
-		if auth == "" {
-			return invalidConfig("%s is empty: want user:password", source)
-		}
+		c.Auth = []Credential{credential}
+		return nil
 	}
+	auth := os.Getenv(EnvAuth)
 	if auth == "" {
 		return nil
 	}
 	if !strings.Contains(auth, ":") {
-		return invalidConfig("%s: want user:password", source)
+		return invalidConfig("%s: want user:password", EnvAuth)
 	}
 	c.Auth = []Credential{{Scheme: "digest", Auth: []byte(auth)}}
 	return nil
 }
 
-func tlsFromEnv() (*tls.Config, error) {
-	ca, cert, key := os.Getenv(EnvTLSCA), os.Getenv(EnvTLSCert), os.Getenv(EnvTLSKey)
-	if ca == "" {
-		if cert != "" || key != "" {
-			return nil, invalidConfig("%s or %s is set without %s", EnvTLSCert, EnvTLSKey, EnvTLSCA)
-		}
-		return nil, nil
+// withVariable returns an error of invalidConfig that names the variable which led to it.
+func withVariable(variable string, err error) error {
+	return invalidConfig("%s: %s", variable, strings.TrimPrefix(err.Error(), ErrInvalidConfig.Error()+": "))
+}
+
+// CredentialFromFile returns a credential whose secret is the content of a file, without blanks
+// around it: of the scheme digest, user:password. A file without a secret is an error: without any,
+// nodes are open to everybody. New logs a warning if everybody on this machine can read the file.
+// The error wraps ErrInvalidConfig and shows no secret.
+func CredentialFromFile(scheme, file string) (Credential, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return Credential{}, invalidConfig("%w", err)
 	}
+	credential := Credential{Scheme: scheme, Auth: bytes.TrimSpace(content)}
+	const readableByAll = 0o004
+	if info, err := os.Stat(file); err == nil && info.Mode().Perm()&readableByAll != 0 && runtime.GOOS != "windows" {
+		credential.readableFile = file
+	}
+	switch {
+	case len(credential.Auth) == 0:
+		return Credential{}, invalidConfig("%s is empty: want user:password", file)
+	case scheme == "digest" && !bytes.Contains(credential.Auth, []byte(":")):
+		return Credential{}, invalidConfig("%s: want user:password", file)
+	}
+	return credential, nil
+}
+
+func (c *Config) readTLSFromEnv() error {
+	ca, cert, key := os.Getenv(EnvTLSCA), os.Getenv(EnvTLSCert), os.Getenv(EnvTLSKey)
+	if ca == "" && cert == "" && key == "" {
+		return nil
+	}
+	if ca == "" {
+		return invalidConfig("%s or %s is set without %s", EnvTLSCert, EnvTLSKey, EnvTLSCA)
+	}
+	var err error
+	if c.TLS, err = TLSFromFiles(ca, cert, key); err != nil {
+		return withVariable(EnvTLSCA+", "+EnvTLSCert+" and "+EnvTLSKey, err)
+	}
+	return nil
+}
+
+// TLSFromFiles returns a configuration for Config.TLS that trusts the certificates of a PEM file, and
+// presents the certificate of two others, if they are named. The error wraps ErrInvalidConfig and
+// names the file.
+func TLSFromFiles(ca, cert, key string) (*tls.Config, error) {
 	pem, err := os.ReadFile(ca)
 	if err != nil {
-		return nil, invalidConfig("%s: %w", EnvTLSCA, err)
+		return nil, invalidConfig("%w", err)
 	}
 	c := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	if !c.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, invalidConfig("%s: no certificate in %s", EnvTLSCA, ca)
+		return nil, invalidConfig("no certificate in %s", ca)
 	}
 	if cert == "" && key == "" {
 		return c, nil
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s and %s: %w", ErrInvalidConfig, EnvTLSCert, EnvTLSKey, err)
+		return nil, invalidConfig("certificate %q and key %q: %w", cert, key, err)
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil

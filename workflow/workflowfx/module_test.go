@@ -54,8 +54,8 @@ func TestModuleRefusesBadKinds(t *testing.T) {
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(),
 		"workflowfx.AsWorkflow: want workflow.Function")
 	require.ErrorIs(t, fx.New(client, workflowfx.At("x")).Err(), framework.ErrInvalidPath)
-	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(function)).Err(), "workflow.WithGrace: functions may take "+
-		"30s to end, and the application's stop allows 11.25s: give fx.New frameworkfx.Grace(30s) in place of "+
+	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(function)).Err(), "workflow.WithGrace: functions may "+
+		"take 30s to end, and the application's stop allows 11.25s: give fx.New frameworkfx.Grace(30s) in place of "+
 		"fx.StopTimeout")
 	app := fx.New(base, workflowfx.AsWorkflow(function), frameworkfx.Grace(30*time.Second))
 	require.NoError(t, app.Err())

@@ -11,10 +11,11 @@ import (
 var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry",
 	"members", "redislock", "workflow", "monitor"}
 
-// modules are the packages that provide the public packages to applications built with fx.
-var modules = []string{"framework/frameworkfx", "election/electionfx", "scheduler/schedulerfx", "queue/queuefx",
-	"config/configfx", "registry/registryfx", "registry/registrygrpc", "members/membersfx", "workflow/workflowfx",
-	"monitor/monitorfx"}
+// modules are packages that link libraries, beside the public packages: for applications built with
+// fx, for gRPC and for YAML.
+var modules = []string{"framework/configfile", "framework/frameworkfx", "election/electionfx",
+	"scheduler/schedulerfx", "queue/queuefx", "config/configfx", "registry/registryfx", "registry/registrygrpc",
+	"members/membersfx", "workflow/workflowfx", "monitor/monitorfx"}
 
 // forRecipes are the packages that each recipe may import.
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
@@ -58,6 +59,7 @@ var arrows = map[string][]string{
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
 	"zktest": {"framework", "internal/wire", "internal/zkserver"},
 
+	"framework/configfile":  {"framework"},
 	"framework/frameworkfx": forModules,
 	"election/electionfx":   with(forModules, "election", "internal/failure"),
 	"scheduler/schedulerfx": with(forModules, "scheduler"),

@@ -20,6 +20,7 @@ var libraryRules = []libraryRule{
 	{"google.golang.org/grpc", func(f File) bool { return f.Dir() == "registry/registrygrpc" },
 		"registry/registrygrpc"},
 	{"github.com/redis/go-redis", func(f File) bool { return f.Dir() == "redislock" }, "redislock"},
+	{"go.yaml.in/yaml", func(f File) bool { return f.Dir() == "framework/configfile" }, "framework/configfile"},
 	{"modernc.org/sqlite", func(File) bool { return false }, "examples"},
 	{"go.opentelemetry.io/otel/sdk", func(File) bool { return false }, "tests, examples and commands"},
 	{"go.opentelemetry.io", func(f File) bool { return f.Base() == "telemetry.go" }, "files named telemetry.go"},

@@ -17,7 +17,7 @@ func TestNoRecipeLinksFxOrTheTelemetrySDK(t *testing.T) {
 		require.Contains(t, linked, Module+"/framework", recipe)
 		for _, name := range linked {
 			for _, library := range []string{"go.uber.org/fx", "go.uber.org/dig", "go.opentelemetry.io/otel/sdk",
-				"go.opentelemetry.io/otel/exporters", "google.golang.org/grpc"} {
+				"go.opentelemetry.io/otel/exporters", "google.golang.org/grpc", "go.yaml.in"} {
 				require.False(t, within(name, library), "%s links %s", recipe, name)
 			}
 		}

@@ -355,7 +355,7 @@ var frameworkMutants = []mutant{
 		promise: "Other clients have no access to the nodes of a client with credentials",
 		name:    "a file without credentials is none", file: "framework/config.go",
 		test: "TestAFileWithoutCredentialsIsRefused",
-		old:  `return invalidConfig("%s is empty: want user:password", source)`, new: "return nil",
+		old:  `return Credential{}, invalidConfig("%s is empty: want user:password", file)`, new: "return credential, nil",
 	},
 	{
 		promise: "A call does not take the end of another context for a server's",
