@@ -36,7 +36,7 @@ func placeOrder(ctx context.Context, run *workflow.Run, order OrderInput) (Recei
 // executeOrders is what each member does until ctx ends.
 func executeOrders(ctx context.Context, client *framework.Client) error {
 	flows := workflow.New(client, "/orders")
-	defer flows.Close(ctx) //nolint:errcheck // the client is closed, too
+	defer flows.Close(ctx)
 	if err := flows.Register(Order.Function(placeOrder)); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func executeOrders(ctx context.Context, client *framework.Client) error {
 // orderAndApprove is what a process does that starts runs. It registers no function.
 func orderAndApprove(ctx context.Context, client *framework.Client) (Receipt, error) {
 	flows := workflow.New(client, "/orders")
-	defer flows.Close(ctx) //nolint:errcheck // the client is closed, too
+	defer flows.Close(ctx)
 	order, err := Order.Start(ctx, flows, "order-42", OrderInput{Total: 100})
 	if err != nil {
 		return Receipt{}, err

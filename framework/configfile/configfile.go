@@ -151,10 +151,10 @@ func parse(content []byte, dir string) (File, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
 	err := decoder.Decode(&keys)
-	if err == nil && decoder.Decode(new(yaml.Node)) != io.EOF {
+	if err == nil && !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF) {
 		err = errors.New("want one document")
 	}
-	if err != nil && err != io.EOF { // an empty file has no keys
+	if err != nil && !errors.Is(err, io.EOF) { // an empty file has no keys
 		return File{}, plainError(err)
 	}
 	c := keys.Client

@@ -224,7 +224,7 @@ var mutantList = []mutant{
 		new: "		case isSignal: // no",
 	},
 	{
-		name: "a run may be started again with another input", file: "workflow/lifecycle.go", recipes: "runs",
+		name: "a run may be started again with another input", file: "workflow/start.go", recipes: "runs",
 		rule: "start",
 		old:  "stored.Workflow != r.Workflow || !bytes.Equal(stored.Input, r.Input)",
 		new:  "stored.Workflow != r.Workflow || bytes.Equal(nil, []byte{0})",
