@@ -48,7 +48,7 @@ about-test:
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
-	$(GO) run $(if $(RACE),-exec "env GOFLAGS='$$GOFLAGS -race'") $(GOLANGCI) run $(MODULES)
+	$(GO) run $(if $(RACE),-exec "env 'GOFLAGS=$$($(GO) env GOFLAGS) -race'") $(GOLANGCI) run $(MODULES)
 
 vuln:
 	@GO="$(GO)" scripts/vulncheck $(MODULES)
