@@ -17,14 +17,22 @@ import (
 
 var (
 	seed = flag.Uint64("seed", 1, "of the first run of TestSeeds")
-	runs = flag.Int("runs", 20, "of TestSeeds")
+	runs = flag.Int("runs", 0, "of TestSeeds; 0: 12, and 4 with -short")
 )
 
 // TestSeeds lets clients use one lock for two minutes of virtual time while their links are cut, slow
 // and lose answers, and checks that no two hold, that tokens rise, and that at the end nothing is
 // left and each client is granted again.
 func TestSeeds(t *testing.T) {
-	for n := range *runs {
+	n := *runs
+	switch {
+	case n > 0:
+	case testing.Short():
+		n = 4
+	default:
+		n = 12
+	}
+	for n := range n {
 		s := *seed + uint64(n)
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, server *memoryServer) { runSeed(t, server, s) })

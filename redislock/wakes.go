@@ -92,30 +92,33 @@ func (ws *wakes) listen(ctx context.Context) {
 	}
 }
 
-// silence is how long a subscription waits for a message before it asks whether the server is there.
-const silence = 3 * time.Second
+const (
+	// lookUp is how often a subscription without messages looks whether it is still wanted. A
+	// subscription of go-redis must not be closed while it may be connecting: Close waits for that.
+	lookUp = time.Second
+	// silence is after how many of these it asks whether the server is there. It gives up after one
+	// more.
+	silence = 3
+)
 
 // listenOnce wakes waiters at each message of one connection, and when the subscription begins,
 // since releases before that were missed. It reports whether the subscription has begun.
 func (ws *wakes) listenOnce(ctx context.Context) (begun bool) {
-	sub := ws.client.Subscribe(ctx, ws.channel)
-	closeOnce := sync.OnceFunc(func() { _ = sub.Close() }) // also ends a Receive
-	defer context.AfterFunc(ctx, closeOnce)()
-	defer closeOnce()
-	asked := false
-	for {
-		event, err := sub.ReceiveTimeout(ctx, silence)
+	sub := ws.client.Subscribe(ctx)
+	defer func() { _ = sub.Close() }()
+	err := sub.Subscribe(ctx, ws.channel)
+	for silent := 0; err == nil && ctx.Err() == nil; {
+		var event any
+		event, err = sub.ReceiveTimeout(ctx, lookUp)
 		var network net.Error
-		switch {
-		case err != nil && errors.As(err, &network) && network.Timeout() && !asked && begun:
-			asked = true
-			err = sub.Ping(ctx)
-		default:
-			asked = false
+		if errors.As(err, &network) && network.Timeout() && silent <= silence {
+			err = nil
+			if silent++; silent == silence {
+				err = sub.Ping(ctx)
+			}
+			continue
 		}
-		if err != nil {
-			return begun
-		}
+		silent = 0
 		switch e := event.(type) {
 		case *redis.Subscription:
 			begun = true
@@ -130,6 +133,7 @@ func (ws *wakes) listenOnce(ctx context.Context) (begun bool) {
 			ws.wakeFirst(true)
 		}
 	}
+	return begun
 }
 
 // wakeFirst wakes the first waiter of a kind. If it acquires the lock for reading, it wakes the next.
