@@ -22,6 +22,13 @@ const (
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `
+	// forgetExpired removes readers whose expiry is over. It writes only if there are readers: a server
+	// that is full checks the first write of a script only.
+	forgetExpired = `
+if redis.call('EXISTS', KEYS[3]) == 1 then
+	redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+end
+`
 	refuseWhileHeld = `
 local owner = redis.call('GET', KEYS[1])
 if owner == ARGV[1] then
@@ -31,8 +38,7 @@ if owner then
 	return {0, redis.call('PTTL', KEYS[1])}
 end
 `
-	refuseWhileRead = `
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+	refuseWhileRead = forgetExpired + `
 local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
 if last[2] then
 	if ARGV[3] == '1' then
@@ -86,8 +92,7 @@ var (
 	acquireInOrder = redis.NewScript(readClock + joinLine + refuseWhileHeld + refuseWhileRead + refuseOutOfTurn +
 		leaveLine + grantExclusive)
 
-	acquireShared = redis.NewScript(readClock + `
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+	acquireShared = redis.NewScript(readClock + forgetExpired + `
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
 	for _, key in ipairs({KEYS[1], KEYS[4]}) do
 		if redis.call('EXISTS', key) == 1 then

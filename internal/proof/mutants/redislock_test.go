@@ -42,7 +42,7 @@ var redislockMutants = []mutant{
 		promise: "While one Redis primary keeps its data",
 		name:    "a reader whose expiry is over keeps the lock", file: "redislock/scripts.go",
 		test: "TestAReaderThatIsCutOffEndsBeforeTheWriterHolds|TestSeeds",
-		old:  "redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)\nlocal last", new: "local last",
+		old:  "redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)", new: "local none",
 	},
 	{
 		promise: "While one Redis primary keeps its data",
