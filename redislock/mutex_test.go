@@ -106,6 +106,23 @@ func TestAnAnswerCountsFromItsRequest(t *testing.T) {
 	})
 }
 
+func TestARenewalCountsFromItsRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		began := time.Now()
+		lease, err := NewMutex(client, "orders", WithExpiry(9*time.Second)).virtual().Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second) // the renewal after three seconds loads the script
+		to.set(func(l *link) { l.delay = 900 * time.Millisecond })
+		time.Sleep(2500 * time.Millisecond) // the one after six seconds has its answer
+		to.set(func(l *link) { l.cut = true })
+		<-lease.Context().Done()
+		require.ErrorIs(t, lease.Err(), ErrExpired)
+		require.Equal(t, 6*time.Second+9*time.Second-185*time.Millisecond, time.Since(began))
+		to.set(func(l *link) { l.cut, l.delay = false, 0 })
+	})
+}
+
 func TestALostAnswerIsNoSecondGrant(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		client, to := s.newClient(t)
