@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/backgroundlog"
 	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/cleanup"
 	"github.com/lockstep-go/lockstep/internal/clock"
@@ -23,7 +24,7 @@ type Client struct {
 	cfg     Config
 	userLog *slog.Logger
 	log     *slog.Logger // hands records over in the background
-	logging backgroundLog
+	logging backgroundlog.Log
 	clock   clock.Clock
 	servers *serverList
 	tel     *telemetry
@@ -72,7 +73,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		cfg: cfg, userLog: o.log, clock: o.clock, tel: o.tel,
 		changes: newBroadcast[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
 	}
-	c.log = c.logging.newLogger(o.log)
+	c.log = c.logging.NewLogger(o.log)
 	c.servers = newServerList(cfg, !o.dialed, c.log)
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.setup = sessionSetup{
@@ -181,7 +182,7 @@ func (c *Client) Close(ctx context.Context) error {
 		}
 	}
 	select {
-	case <-c.logging.tasks.Done():
+	case <-c.logging.Done():
 		return closeError(c.left)
 	case <-ctx.Done(): // the session may be closed all the same
 		return errors.Join(closeError(c.left),

@@ -29,7 +29,8 @@ const markerAge = 24 * time.Hour
 // of kazoo's Counter.
 //
 //	<path>                  persistent: the number; a missing node is 0
-//	<path>~writers/<name>   persistent: this writer's write marker; its version counts the writer's transactions, its data is the number before the latest one
+//	<path>~writers/<name>   persistent: this writer's write marker; its version counts the
+//	                        writer's transactions, its data is the number before the latest one
 //
 // Guarantee: a change that returns without an error has taken effect exactly once, also when
 // replies and sessions were lost: each write of the number is one transaction with a write of the

@@ -34,7 +34,8 @@ const (
 //
 // Guarantee: Context is done before the servers can grant the same lock again, as long as this
 // process is scheduled (see package framework). Not guaranteed: that a paused process notices the
-// end in time. Pass Token to what the lock protects, and Guard to ZooKeeper transactions.
+// end in time, nor anything after a failover of Redis (see package redislock). Pass Token to what
+// the lock protects, and Guard to ZooKeeper transactions.
 type Lease struct {
 	client    *framework.Client // nil on another store
 	path      string
@@ -112,9 +113,10 @@ var closedChannel = func() chan struct{} {
 }()
 
 // Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold,
-// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of
-// the context of the call that acquired the lease, and does not end with that one. Its Err reads
-// the clock, as the lease's does.
+// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed; that of a lease of package
+// redislock may wrap redislock.ErrExpired or ErrLost instead. It carries the values of the context of
+// the call that acquired the lease, and does not end with that one. Its Err reads the clock, as the
+// lease's does.
 func (l *Lease) Context() context.Context { return l.life.Context() }
 
 // Token is the fencing token: it rises with every exclusive grant on the path. What the lock
@@ -131,7 +133,8 @@ func (l *Lease) Turn() int64 { return l.turn }
 // Path is the lock's path.
 func (l *Lease) Path() string { return l.path }
 
-// Node is the path of the lease's own node, the first one if it has several.
+// Node is the path of the lease's own node, the first one if it has several. It is empty on another
+// store than ZooKeeper.
 func (l *Lease) Node() string { return l.node }
 
 // Session is the number of the session that the lease belongs to, 0 of a lease on another store.
@@ -172,7 +175,9 @@ func (l *Lease) Remaining() time.Duration {
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
 // stands. After the lease's end, the client refuses to send the transaction. The servers refuse it
 // once the lease's node is gone. Of several nodes, Guard checks the first: they live with one
-// session, unless the parts of a Multi belong to several clients. See Guards.
+// session, unless the parts of a Multi belong to several clients. See Guards. The parts of a Multi on
+// another store than ZooKeeper are left out; if there is no other part, or the lease itself is on
+// another store, the client refuses the transaction with that store's error (redislock.ErrNoGuard).
 //
 // A late transaction of this lease, on any client, never comes after one with the guard of the next
 // lease. So a waiter of the same process is granted only when the node is gone, not as soon as its
@@ -191,7 +196,7 @@ func (l *Lease) Guard() framework.Op {
 }
 
 // Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of
-// them is gone.
+// them is gone. The client refuses it if a part of a Multi is on another store than ZooKeeper.
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.forEachNode(func(part *Lease, node string) {

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 const (
@@ -71,15 +71,8 @@ func newLookResult(at time.Time, without []Problem) *lookResult {
 // addFinding adds a finding with this text, unless its problem is one of Without or the look has
 // the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
 func (l *lookResult) addFinding(f Finding, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if len(text) > maxText {
-		cut := maxText
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	f.Path, f.Node, f.Text = validUTF8(f.Path), validUTF8(f.Node), validUTF8(text)
+	f.Text = stored.Shorten(fmt.Sprintf(format, args...), maxText)
+	f.Path, f.Node = stored.Text(f.Path), stored.Text(f.Node)
 	f.Since = reportjson.Time(f.Since)
 	switch _, known := l.findings[f.key()]; {
 	case known, slices.Contains(l.without, f.Problem):
@@ -89,8 +82,6 @@ func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 		l.findings[f.key()] = f
 	}
 }
-
-func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // addUnread adds a finding for each path that err, which may be several joined errors, says could
 // not be read; path stands for those that name none. It returns an error if the whole look has

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // telemetry is a monitor's instruments. The gauges have values only while this process leads.
@@ -56,7 +57,7 @@ func (t *telemetry) registerGauges() (unregister func()) {
 				continue
 			}
 			o.Observe(metrics.MonitorWaiters, float64(lock.waiters), t.root,
-				attribute.String(metrics.Path, validUTF8(lock.path)))
+				attribute.String(metrics.Path, stored.Text(lock.path)))
 		}
 		o.Observe(metrics.MonitorWaiters, float64(rest), t.root, attribute.String(metrics.Path, "other"))
 		others := queueItems{path: "other"}
@@ -77,7 +78,7 @@ func (t *telemetry) registerGauges() (unregister func()) {
 }
 
 func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
-	path := attribute.String(metrics.Path, validUTF8(q.path))
+	path := attribute.String(metrics.Path, stored.Text(q.path))
 	for state, n := range map[string]int{"items": q.items, "delayed": q.delayed, "dead": q.dead} {
 		o.Observe(metrics.MonitorItems, float64(n), t.root, path, attribute.String(metrics.State, state))
 	}

@@ -4,8 +4,8 @@
 //
 // # For efficiency, not for correctness
 //
-// Take these locks to save work that is merely wasted when two do it. Take package locks where two
-// at once do harm: on Redis, two may hold the same lock.
+// These locks save work: on Redis, two clients may hold the same lock, and then the work is done
+// twice. Where that does harm, use package locks.
 //
 //   - Redis answers a write before its replica has it. When the primary fails then, the replica
 //     that takes over does not know of the lock, and grants it again. Both holders go on until the
@@ -15,8 +15,8 @@
 //   - A server that is restarted without its data, FLUSHALL, or an eviction (maxmemory-policy other
 //     than noeviction) deletes locks.
 //   - Redis measures the expiry by its wall clock. When that is set forward, locks expire early.
-//   - Redis has no transactions across several machines that a lease could guard:
-//     [locks.Lease.Guard] returns an operation that fails with [ErrNoGuard].
+//   - ZooKeeper cannot check a lock on Redis: a transaction with [locks.Lease.Guard] fails with
+//     [ErrNoGuard].
 //
 // # What holds
 //

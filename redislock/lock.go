@@ -166,7 +166,7 @@ func (c *contender) wait(ctx context.Context) (g grant, err error) {
 		switch {
 		case err == nil:
 			if c.mode.shared {
-				c.wakes.wakeFirst(true) // who reads beside this one
+				c.wakes.wakeFirst(true) // another reader may hold, too
 			}
 			return g, nil
 		case errors.As(err, &refused):

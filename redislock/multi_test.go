@@ -67,6 +67,32 @@ func TestSeveralLocksOnBothStores(t *testing.T) {
 	})
 }
 
+// TestALostPartIsAcquiredAgain: the first lock ends while the second is waited for, twice.
+func TestALostPartIsAcquiredAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		b, _ := s.newClient(t)
+		holder, err := NewMutex(a, "second").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		granted := make(chan *locks.Lease)
+		go func() {
+			both := locks.NewMulti(NewMutex(b, "first").virtual(), NewMutex(b, "second").virtual())
+			lease, err := both.Lock(t.Context())
+			require.NoError(t, err)
+			granted <- lease
+		}()
+		for range 3 {
+			time.Sleep(time.Minute)
+			require.True(t, s.Del("first"))
+		}
+		time.Sleep(time.Minute)
+		require.NoError(t, holder.Release(t.Context()))
+		lease := <-granted
+		require.EqualValues(t, 4, lease.Token(), "the fourth grant of the first")
+		require.NoError(t, lease.Release(t.Context()))
+	})
+}
+
 func TestDo(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		client, to := s.newClient(t)

@@ -72,7 +72,7 @@ func WithReentry() Option {
 
 // WithArrivalOrder grants a Mutex in the order in which its callers have begun to wait. All users of
 // the name need the option: those without it do not wait in the line. A waiter that dies holds up
-// those behind it for up to seven seconds. A try does not overtake those who wait.
+// those behind it for up to seven seconds. A try does not overtake waiters.
 func WithArrivalOrder() Option {
 	return func(o *options) error {
 		o.inOrder = true

@@ -8,8 +8,8 @@ func keysOf(name string) []string {
 		"{" + name + "}:line", "{" + name + "}:stays", "{" + name + "}:arrivals"}
 }
 
-// channelOf is the channel of a lock's releases. A message is the owner whose turn it is, or empty
-// if all who wait may try.
+// channelOf is the channel of a lock's releases. A message is the first owner in the line, or
+// empty without a line: then any waiter may try.
 func channelOf(name string) string { return "{" + name + "}:released" }
 
 // An acquisition's arguments are: owner, expiry in ms, whether it waits (1) or only tries (0). It
@@ -80,7 +80,7 @@ end
 redis.call('ZREM', KEYS[5], ARGV[1])
 redis.call('ZREM', KEYS[6], ARGV[1])
 `
-	// tellNext publishes whose turn it is.
+	// tellNext publishes the first owner in the line.
 	tellNext = `
 redis.call('PUBLISH', ARGV[2], redis.call('ZRANGE', KEYS[5], 0, 0)[1] or '')
 `

@@ -122,18 +122,22 @@ func (ws *wakes) listenOnce(ctx context.Context) (begun bool) {
 		switch e := event.(type) {
 		case *redis.Subscription:
 			begun = true
-			ws.wakeFirst(false)
-			ws.wakeFirst(true)
+			ws.wakeAny()
 		case *redis.Message:
-			if e.Payload != "" {
+			if e.Payload == "" {
+				ws.wakeAny()
+			} else {
 				ws.wakeOwner(e.Payload)
-				continue
 			}
-			ws.wakeFirst(false)
-			ws.wakeFirst(true)
 		}
 	}
 	return begun
+}
+
+// wakeAny wakes the first waiter of each kind.
+func (ws *wakes) wakeAny() {
+	ws.wakeFirst(false)
+	ws.wakeFirst(true)
 }
 
 // wakeFirst wakes the first waiter of a kind. If it acquires the lock for reading, it wakes the next.

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // The types of this file that begin with wire are what is stored. They and the stored texts stay as
@@ -30,8 +30,8 @@ func (t wireTexts[V]) textOf(value V) string {
 }
 
 func (t wireTexts[V]) valueOf(text string) V {
-	for value, stored := range t {
-		if stored == text {
+	for value, known := range t {
+		if known == text {
 			return value
 		}
 	}
@@ -53,21 +53,21 @@ type missedCounts map[Reason]int64
 
 // MarshalJSON writes the counts as they are stored.
 func (c missedCounts) MarshalJSON() ([]byte, error) {
-	stored := make(map[string]int64, len(c))
+	byText := make(map[string]int64, len(c))
 	for reason, n := range c {
-		stored[reasonTexts.textOf(reason)] = n
+		byText[reasonTexts.textOf(reason)] = n
 	}
-	return json.Marshal(stored)
+	return json.Marshal(byText)
 }
 
 // UnmarshalJSON reads stored counts.
 func (c *missedCounts) UnmarshalJSON(data []byte) error {
-	var stored map[string]int64
-	if err := json.Unmarshal(data, &stored); err != nil {
+	var byText map[string]int64
+	if err := json.Unmarshal(data, &byText); err != nil {
 		return err
 	}
-	*c = make(missedCounts, len(stored))
-	for text, n := range stored {
+	*c = make(missedCounts, len(byText))
+	for text, n := range byText {
 		(*c)[reasonTexts.valueOf(text)] = n
 	}
 	return nil
@@ -214,12 +214,9 @@ func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := strings.ToValidUTF8(err.Error(), "�")
+	text := stored.Text(err.Error())
 	if text == "" {
 		text = "error without text"
 	}
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText-len("…")], "") + "…" // the cut may lie within a character
-	}
-	return text
+	return stored.Shorten(text, maxErrorText)
 }

@@ -60,7 +60,8 @@
 // # Where to read
 //
 //	runstore.go    the nodes of runs, and reading them
-//	lifecycle.go   all changes of a run: suspend, cancel, retry, finish, each one transaction; start.go starts; signals.go signals
+//	lifecycle.go   all changes of a run: suspend, cancel, retry, finish, each one transaction
+//	start.go       starts of runs; signals.go signals
 //	execute.go     what an executor does with a delivery
 //	kind.go        Kind and Handle: starts, children, results; function.go what members execute
 //	run.go         Run; waits.go Sleep, Await, and what Child does

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/usercode"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -99,7 +100,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 	if losses := d.Attempt - max(1, run.state.claim); losses > x.function.cfg.losses {
 		next := r.runRecord
 		next.State, next.Error = Failed,
-			fmt.Sprintf("%d executors were lost; the last error was: %s", losses, shortenReason(r.Error))
+			fmt.Sprintf("%d executors were lost; the last error was: %s", losses, stored.Shorten(r.Error, maxReason))
 		return x.store.finish(ctx, s, d, r, next)
 	} else if losses > x.function.cfg.losses/2 {
 		leave, err := x.executeAlone(ctx, s, r, losses)
@@ -221,7 +222,7 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 		return "done", x.writeOutcome(ctx, d, r, finish)
 	}
 	next.Failures++
-	next.Error = shortenReason(err.Error())
+	next.Error = stored.Shorten(err.Error(), maxReason)
 	if next.Failures >= x.function.cfg.attempts || errors.As(err, &permanent) {
 		next.State = Failed
 		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts",
@@ -284,7 +285,7 @@ func (x *runner) pause(ctx context.Context, s *framework.Session, d *queue.Deliv
 		return err
 	}
 	next := r.runRecord
-	next.Error = shortenReason(reason.Error())
+	next.Error = stored.Shorten(reason.Error(), maxReason)
 	next.Waits = []runWait{{Until: now.Add(pause).UnixMilli() + 1, Retry: true}}
 	return x.store.suspend(ctx, s, d, r, next)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -364,7 +365,7 @@ func (st *runStore) cancel(ctx context.Context, id, reason string) error {
 	requestID := uuid.NewString()
 	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
 		next := r.withRequest(requestID)
-		next.State, next.Error = Cancelled, shortenReason(reason)
+		next.State, next.Error = Cancelled, stored.Shorten(reason, maxReason)
 		switch {
 		case r.State == Cancelled:
 			return nil
@@ -485,13 +486,4 @@ func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r store
 		return nil, fmt.Errorf("%w: the run has no record of %q; it has %q", ErrOption, from, names)
 	}
 	return nodes, nil
-}
-
-// shortenReason returns the beginning of a text, for a record.
-func shortenReason(text string) string {
-	const most = 2000
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
 }

@@ -134,8 +134,8 @@ func TestRequeueOfAHealthyRun(t *testing.T) {
 	})
 }
 
-// TestRequeueWhoseContextEnds: from one of its requests on, the servers' answers are lost. The run may
-// have another item then, and the same call again does no harm.
+// TestRequeueWhoseContextEnds while the answer to one of its requests is under way. The run may have
+// another item then, and the same call again does no harm.
 func TestRequeueWhoseContextEnds(t *testing.T) {
 	ended := 0
 	for nth := 1; nth <= 6; nth++ {
@@ -145,14 +145,16 @@ func TestRequeueWhoseContextEnds(t *testing.T) {
 			m.stop()
 			m.start("napping", "x", 0)
 			m.purge("napping")
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			const oneWay = 50 * time.Millisecond
+			m.Link.Delay(oneWay)
+			// the server has the nth request, and the answer is under way
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(2*nth-1)*oneWay+time.Millisecond)
 			defer cancel()
-			atRequest(w, nth, func() { m.Link.BlackHole(false, true) })
 			if err := m.Requeue(ctx, "x"); err != nil {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				ended++
 			}
-			m.Link.BlackHole(false, false)
+			m.Link.Delay(0)
 			require.NoError(t, m.Requeue(t.Context(), "x"))
 			w.flows("b").work(napping(&done))
 			m.await("x", workflow.Done)

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
-// maxFailureText is how many bytes of the text of a permanent failure are recorded.
-const maxFailureText = 2000
+// maxReason is how many bytes are recorded of the text of an error or a reason.
+const maxReason = 2000
 
 // isPermanent reports whether an error of the step's function is one that a retry cannot fix.
 func (o stepOptions) isPermanent(err error) bool {
@@ -21,10 +21,10 @@ func (o stepOptions) isPermanent(err error) bool {
 
 // failureOf returns what is recorded of an error.
 func (o stepOptions) failureOf(err error) *stepFailure {
-	f := &stepFailure{Text: stored.Excerpt(err.Error(), maxFailureText)}
+	f := &stepFailure{Text: stored.Excerpt(err.Error(), maxReason)}
 	for _, permanent := range o.permanentErrors {
 		if errors.Is(err, permanent) {
-			f.Is = append(f.Is, stored.Excerpt(permanent.Error(), maxFailureText))
+			f.Is = append(f.Is, stored.Excerpt(permanent.Error(), maxReason))
 		}
 	}
 	return f
@@ -58,7 +58,7 @@ func (e *stepError) Error() string { return fmt.Sprintf("%v: %s", ErrStepFailed,
 func (e *stepError) Unwrap() []error {
 	wrapped := []error{ErrStepFailed}
 	for _, permanent := range e.permanentErrors {
-		if slices.Contains(e.Is, stored.Excerpt(permanent.Error(), maxFailureText)) {
+		if slices.Contains(e.Is, stored.Excerpt(permanent.Error(), maxReason)) {
 			wrapped = append(wrapped, permanent)
 		}
 	}

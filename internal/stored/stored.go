@@ -24,6 +24,15 @@ func Excerpt(text string, most int) string {
 	return text
 }
 
+// Shorten returns Text, or if it has more than most bytes, an excerpt that ends with an ellipsis.
+func Shorten(text string, most int) string {
+	const ellipsis = "…"
+	if text = Text(text); len(text) > most {
+		return Excerpt(text, most-len(ellipsis)) + ellipsis
+	}
+	return text
+}
+
 // CheckMetadata refuses metadata with an empty key, or with text that is not UTF-8: others look
 // keys and values up as they were given.
 func CheckMetadata(m map[string]string) error {

@@ -29,6 +29,13 @@ func TestExcerptEndsWithAWholeCharacter(t *testing.T) {
 	require.Equal(t, "a", stored.Excerpt("a\xff", 3))
 }
 
+func TestShortenMarksWhatIsCut(t *testing.T) {
+	require.Equal(t, "aéé", stored.Shorten("aéé", 5))
+	require.Equal(t, "a…", stored.Shorten("aéé", 4))
+	require.Equal(t, "aé…", stored.Shorten("aééééé", 6))
+	require.Equal(t, "\uFFFD", stored.Shorten("\xff", 3))
+}
+
 func TestMetadataIsUTF8WithKeys(t *testing.T) {
 	require.NoError(t, stored.CheckMetadata(map[string]string{"k": ""}))
 	require.ErrorContains(t, stored.CheckMetadata(map[string]string{"": "v"}), "the key of")

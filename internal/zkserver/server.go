@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/backgroundlog"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
@@ -31,6 +32,8 @@ type Server struct {
 	config Config
 	done   chan struct{} // closed by Close
 	tasks  sync.WaitGroup
+	// the server logs while it holds its mutex, and a handler may call the server
+	logging backgroundlog.Log
 
 	mu             sync.Mutex // guards all fields below
 	db             *database
@@ -58,7 +61,7 @@ func New(config Config) (*Server, error) {
 	}
 	config = config.withDefaults()
 	s := &Server{done: make(chan struct{}), listeners: map[net.Listener]struct{}{}}
-	config.Logger = queueLog(config.Logger, s.tasks.Go)
+	config.Logger = s.logging.NewLogger(config.Logger)
 	s.config = config
 	s.thawed.L = &s.mu
 	s.mu.Lock() // the timers' callbacks wait until the server is complete
@@ -352,4 +355,5 @@ func (s *Server) Close() {
 	}
 	s.mu.Unlock()
 	s.tasks.Wait()
+	<-s.logging.Done()
 }

@@ -40,9 +40,10 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 // import each other. Tests may import any package.
 var arrows = map[string][]string{
 	".": {"framework", "internal/drain", "internal/usercode"},
-	"framework": {"internal/backoff", "internal/background", "internal/cleanup", "internal/clock", "internal/failure",
-		"internal/lifetime", "internal/link", "internal/metrics", "internal/onsession", "internal/primitives",
-		"internal/stored", "internal/watchdog", "internal/wire", "internal/znode"},
+	"framework": {"internal/backoff", "internal/background", "internal/backgroundlog", "internal/cleanup",
+		"internal/clock", "internal/failure", "internal/lifetime", "internal/link", "internal/metrics",
+		"internal/onsession", "internal/primitives", "internal/stored", "internal/watchdog", "internal/wire",
+		"internal/znode"},
 	"locks": with(forRecipes, "internal/cleanup", "internal/lockstore", "internal/queuelayout", "internal/waitgraph",
 		"internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
@@ -82,6 +83,7 @@ var arrows = map[string][]string{
 	"internal/proof/architecture":  nil,
 	"internal/backoff":             nil,
 	"internal/background":          nil,
+	"internal/backgroundlog":       {"internal/background"},
 	"internal/proof/chaos":         nil, // tests only
 	"internal/testkit/cleanuptest": {"framework", "zktest"},
 	"internal/cleanup":             nil,
@@ -158,7 +160,7 @@ var arrows = map[string][]string{
 	"internal/waitgraph": with(forRecipes, "internal/queuelayout", "internal/waitline"),
 	"internal/waitline":  forRecipes,
 	"internal/wire":      nil,
-	"internal/zkserver":  {"internal/wire"},
+	"internal/zkserver":  {"internal/backgroundlog", "internal/wire"},
 	"internal/znode":     nil,
 }
 

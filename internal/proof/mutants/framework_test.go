@@ -321,9 +321,9 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "A log handler may call `Client.Status`",
-		name:    "a log's handler runs on the goroutine that connects", file: "framework/log.go",
-		test: "TestALogHandlerThatBlocksStopsNothing",
-		old:  "	return slog.New(backgroundHandler{b, to.Handler()})", new: "	return to",
+		name:    "a log's handler runs on the goroutine that connects", file: "internal/backgroundlog/backgroundlog.go",
+		pkg: "./framework", test: "TestALogHandlerThatBlocksStopsNothing",
+		old: "	return slog.New(backgroundHandler{l, to.Handler()})", new: "	return to",
 	},
 	{
 		promise: "A session that holds nothing and is not next in line keeps its",

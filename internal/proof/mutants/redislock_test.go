@@ -67,7 +67,7 @@ var redislockMutants = []mutant{
 	{
 		promise: "A call on Redis that has ended leaves nothing",
 		name:    "a reader does not wake the next", file: "redislock/lock.go", test: "TestReadersAndAWriter",
-		old: "			if c.mode.shared {\n				c.wakes.wakeFirst(true) // who reads beside this one\n			}\n",
+		old: "			if c.mode.shared {\n				c.wakes.wakeFirst(true) // another reader may hold, too\n			}\n",
 		new: "",
 	},
 	{

@@ -1,4 +1,4 @@
-package framework
+package backgroundlog
 
 import (
 	"context"
@@ -9,9 +9,12 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // waitingHandler is a log's handler that waits until it is freed.
 type waitingHandler struct {
@@ -34,8 +37,8 @@ func TestRecordsThatWaitForAHandlerAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out logtest.Buffer
 		h := waitingHandler{slog.NewTextHandler(&out, nil), make(chan struct{})}
-		var b backgroundLog
-		log := b.newLogger(slog.New(h)).With("client", 7)
+		var b Log
+		log := b.NewLogger(slog.New(h)).With("client", 7)
 		log.Info("first")
 		synctest.Wait()
 		for i := range maxWaitingRecords + 5 {
@@ -45,7 +48,7 @@ func TestRecordsThatWaitForAHandlerAreBounded(t *testing.T) {
 		synctest.Wait()
 		log.Debug("not wanted")
 		log.Info("last")
-		<-b.tasks.Done()
+		<-b.Done()
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Equal(t, 1+maxWaitingRecords+1+1, len(lines), lines[maxWaitingRecords:])
 		require.Contains(t, lines[maxWaitingRecords], fmt.Sprintf(`msg="record %d" client=7`, maxWaitingRecords-1))

@@ -1,4 +1,6 @@
-package framework
+// Package backgroundlog hands log records to a handler of the user's on a goroutine of its own, so
+// that a handler which blocks, or which calls what has logged, stops nothing.
+package backgroundlog
 
 import (
 	"context"
@@ -12,10 +14,8 @@ import (
 // counted.
 const maxWaitingRecords = 1000
 
-// backgroundLog hands a client's log records to the handler of the user's log on a goroutine of its
-// own. The goroutines that connect, prove the session's life and read answers log, too: a handler
-// that blocks, or that waits for the client, must not stop them.
-type backgroundLog struct {
+// Log hands records over in their order. The zero value is ready to use.
+type Log struct {
 	tasks background.Tasks // the goroutine, while records wait
 
 	mu      sync.Mutex
@@ -30,32 +30,38 @@ type waitingRecord struct {
 	record slog.Record
 }
 
-// newLogger returns a log whose records are handed to the handler of another one.
-func (b *backgroundLog) newLogger(to *slog.Logger) *slog.Logger {
-	return slog.New(backgroundHandler{b, to.Handler()})
+// NewLogger returns a logger whose records are handed to the handler of another one.
+func (l *Log) NewLogger(to *slog.Logger) *slog.Logger {
+	if to.Handler() == slog.DiscardHandler {
+		return to
+	}
+	return slog.New(backgroundHandler{l, to.Handler()})
 }
 
-// add queues a record. It drops records after the client is closed.
-func (b *backgroundLog) add(r waitingRecord) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.waiting) >= maxWaitingRecords {
-		b.dropped++
+// Done returns a channel that is closed when the handler has all records. Later ones are dropped.
+func (l *Log) Done() <-chan struct{} { return l.tasks.Done() }
+
+// add queues a record.
+func (l *Log) add(r waitingRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) >= maxWaitingRecords {
+		l.dropped++
 		return
 	}
-	b.waiting = append(b.waiting, r)
-	if b.running {
+	l.waiting = append(l.waiting, r)
+	if l.running {
 		return
 	}
-	if b.running = b.tasks.Start(b.handOver); !b.running {
-		b.waiting = nil
+	if l.running = l.tasks.Start(l.handOver); !l.running {
+		l.waiting = nil
 	}
 }
 
 // handOver hands records over until none waits.
-func (b *backgroundLog) handOver() {
+func (l *Log) handOver() {
 	for {
-		records, dropped := b.takeWaiting()
+		records, dropped := l.takeWaiting()
 		if len(records) == 0 {
 			return
 		}
@@ -66,24 +72,24 @@ func (b *backgroundLog) handOver() {
 		}
 		if dropped > 0 {
 			last := records[len(records)-1]
-			const text = "records of the client's log were dropped, since the log's handler is too slow"
+			const text = "log records were dropped, since the handler is too slow"
 			slog.New(last.to).Warn(text, "dropped", dropped)
 		}
 	}
 }
 
-func (b *backgroundLog) takeWaiting() (records []waitingRecord, dropped int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	records, dropped = b.waiting, b.dropped
-	b.waiting, b.dropped, b.running = nil, 0, len(records) > 0
+func (l *Log) takeWaiting() (records []waitingRecord, dropped int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	records, dropped = l.waiting, l.dropped
+	l.waiting, l.dropped, l.running = nil, 0, len(records) > 0
 	return records, dropped
 }
 
 // backgroundHandler is a handler that passes records on to another one in the background. That one
 // decides there which records it wants.
 type backgroundHandler struct {
-	log *backgroundLog
+	log *Log
 	to  slog.Handler
 }
 
