@@ -2,6 +2,7 @@
 # make lint    formatting, vet and linters (RACE=1 shares what "make test" compiles)
 # make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
+# make compare  Lockstep and other libraries by turns, on real servers (ONLY=regexp for some rows, TURNS=n, JSON=1)
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
 # make ids     IDS ids of 20 processes whose clocks are wrong, that are killed and stand still: no two may be the same
@@ -15,7 +16,7 @@
 # make tidy    each module's go.mod and go.sum, as if all were released
 
 GO        ?= go
-MODULES   := ./... ./examples/... ./redislock/... ./registry/registrygrpc/...
+MODULES   := ./... ./bench/compare/... ./examples/... ./redislock/... ./registry/registrygrpc/...
 # First the tests that wait most of the time, so that the others run meanwhile.
 PKG       ?= ./internal/proof/faults ./internal/proof/chaos $(MODULES)
 FUZZTIME  ?= 10s
@@ -26,13 +27,15 @@ LIST      ?=
 SHORT     ?=
 RACE      ?=
 DURATION  ?= 1h
+ONLY      ?=
+TURNS     ?= 5
 IDS       ?= 1000000000
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools
+.PHONY: all build tidy man test about-test lint vuln bench compare fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools
 all: build lint test
 
 build:
@@ -57,6 +60,11 @@ bench: zookeeper
 	$(GO) build -o bin/bench ./bench
 	$(WITH_ENSEMBLE) -servers 1 -heap 512 -- sh -ec \
 		'for w in $(WORKLOADS); do bin/bench -w $$w -zk $$LOCKSTEP_TEST_SERVERS; done'
+
+compare: zookeeper test-tools
+	@scripts/install-compare
+	$(GO) build -o bin/compare ./bench/compare
+	bin/compare -only '$(ONLY)' -turns $(TURNS) $(if $(JSON),-json) $(if $(ONLY),,-write docs)
 
 fuzz:
 	@set -e; for file in $$(grep -rl --include=*_test.go '^func Fuzz' .); do \
@@ -95,7 +103,7 @@ soak: zookeeper
 tidy:
 	$(GO) mod tidy
 	$(GO) build -o bin/with-modules ./internal/proof/modules/cmd/with-modules
-	@set -e; root=$$PWD; for dir in examples redislock registry/registrygrpc; do \
+	@set -e; root=$$PWD; for dir in bench/compare examples redislock registry/registrygrpc; do \
 		(cd $$dir && $$root/bin/with-modules -checkout $$root -- $(GO) mod tidy && sed -i '/lockstep-go\/lockstep/d' go.sum); \
 	done
 

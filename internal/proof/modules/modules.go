@@ -23,7 +23,7 @@ const Path = "github.com/lockstep-go/lockstep"
 const Version = "v1.0.0"
 
 // Dirs are the modules' directories below the root of the repository, the root module first.
-var Dirs = []string{".", "examples", "redislock", "registry/registrygrpc"}
+var Dirs = []string{".", "bench/compare", "examples", "redislock", "registry/registrygrpc"}
 
 // Environ writes a proxy of the modules of a checkout to dir/proxy and returns the environment in
 // which the go command uses it, without the workspace, and with a module cache of its own,

@@ -1,0 +1,87 @@
+// Compare measures Lockstep and other libraries on real servers, by turns: in each turn, each piece
+// of work is done by one library after the other, on servers that run all the while. It prints the
+// median and the range of each figure, and of its ratio to Lockstep's in the same turn.
+//
+//	make compare [ONLY=regexp] [TURNS=n] [JSON=1]
+//
+// See jobs for the work and the libraries. Each measurement is a process of its own: this program
+// with -measure, java/Compare.java, or python/compare.py, which all print one line of JSON.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+func main() {
+	framework.WatchdogMain()
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	f := flag.NewFlagSet("compare", flag.ExitOnError)
+	only := f.String("only", "", "measure only rows whose work/servers/library matches this regular expression")
+	turns := f.Int("turns", 5, "how often each measurement is made")
+	asJSON := f.Bool("json", false, "print JSON instead of a table")
+	write := f.String("write", "", "also write compare.json, charts and the tables of the documentation to this directory")
+	list := f.Bool("list", false, "print the names of the rows")
+	var m measurement
+	f.StringVar(&m.work, "measure", "", "make one measurement, for which servers run (used by the program itself)")
+	f.StringVar(&m.peer, "peer", "", "-measure: the library")
+	f.StringVar(&m.servers, "servers", "", "-measure: host:port, separated by commas")
+	f.DurationVar(&m.warmup, "warmup", time.Second, "time before the measured time")
+	f.DurationVar(&m.span, "t", 4*time.Second, "measured time of work that is repeated")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if m.work != "" {
+		return m.run(ctx)
+	}
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if *turns < 1 {
+		return fmt.Errorf("-turns %d: at least 1", *turns)
+	}
+	selected := selectJobs(pattern)
+	if len(selected) == 0 {
+		return fmt.Errorf("-only %q: no row matches; -list prints their names", *only)
+	}
+	if *list {
+		for _, j := range selected {
+			fmt.Println(j)
+		}
+		return nil
+	}
+	r, err := compare(ctx, selected, *turns, m.warmup, m.span)
+	if err != nil {
+		return err
+	}
+	r.Command = fmt.Sprintf("make compare TURNS=%d", *turns)
+	if *only != "" {
+		r.Command += fmt.Sprintf(" ONLY='%s'", *only)
+	}
+	if *write != "" {
+		err = r.write(*write)
+	}
+	if *asJSON {
+		return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
+	}
+	return errors.Join(err, r.printTable(os.Stdout))
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// measurement is what one process of this program measures.
+type measurement struct {
+	work, peer, servers string
+	warmup, span        time.Duration
+}
+
+// connection is one client of a library: a session, or a pool, as the library has it.
+type connection interface {
+	// locker returns a contender for a lock.
+	locker(name string) (locker, error)
+	close()
+}
+
+// locker waits until its contender holds the lock, and returns how to release it.
+type locker func(ctx context.Context) (release func(context.Context) error, err error)
+
+var measurements = map[string]func(context.Context, measurement) (figure, error){
+	"uncontended": uncontended, "contended": contended,
+}
+
+func (m measurement) run(ctx context.Context) error {
+	measure := measurements[m.work]
+	if measure == nil {
+		return fmt.Errorf("-measure %q: no such work", m.work)
+	}
+	f, err := measure(ctx, m)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(f) // the sessions end with the process
+}
+
+// sessionTimeout is the session timeout, the time to live or the expiry of all clients.
+const sessionTimeout = 10 * time.Second
+
+func (m measurement) connect(ctx context.Context) (connection, error) {
+	servers := strings.Split(m.servers, ",")
+	switch m.peer {
+	case lockstepPeer:
+		return connectLockstep(ctx, servers)
+	case zkPeer, barePeer:
+		return connectZooKeeper(ctx, servers, m.peer == barePeer)
+	case etcdPeer:
+		return connectEtcd(servers)
+	case redislockPeer, redsyncPeer:
+		return connectRedis(servers[0], m.peer == redsyncPeer)
+	case postgresPeer:
+		return connectPostgres(ctx, servers[0])
+	}
+	return nil, fmt.Errorf("-peer %q: no such library", m.peer)
+}
+
+func uncontended(ctx context.Context, m measurement) (f figure, err error) {
+	c, err := m.connect(ctx)
+	if err != nil {
+		return f, err
+	}
+	lock, err := c.locker("compare-uncontended")
+	if err != nil {
+		return f, err
+	}
+	return repeat(m, func() error {
+		release, err := lock(ctx)
+		if err != nil {
+			return err
+		}
+		return release(ctx)
+	})
+}
+
+// repeat calls f one after the other, for the warm-up and then for the measured time.
+func repeat(m measurement, f func() error) (figure, error) {
+	for begun := time.Now(); time.Since(begun) < m.warmup; {
+		if err := f(); err != nil {
+			return figure{}, err
+		}
+	}
+	n, begun := 0, time.Now()
+	for time.Since(begun) < m.span {
+		if err := f(); err != nil {
+			return figure{}, err
+		}
+		n++
+	}
+	return figure{PerS: float64(n) / time.Since(begun).Seconds()}, nil
+}
+
+// contenders is how many clients want one lock at the same time.
+const contenders = 32
+
+// contended lets clients with a session each take turns at one lock. It fails if two hold at once.
+func contended(ctx context.Context, m measurement) (f figure, err error) {
+	lockers := make([]locker, contenders)
+	for i := range lockers {
+		c, err := m.connect(ctx)
+		if err != nil {
+			return f, err
+		}
+		if lockers[i], err = c.locker("compare-contended"); err != nil {
+			return f, err
+		}
+	}
+	var g section
+	return together(ctx, m, contenders, func(ctx context.Context, who int) error { return g.pass(ctx, lockers[who]) })
+}
+
+// section is a critical section. It notices if two are inside.
+type section struct {
+	inside  atomic.Int32
+	entries int // only the lock protects it
+}
+
+var errViolated = errors.New("mutual exclusion violated")
+
+func (s *section) pass(ctx context.Context, lock locker) error {
+	release, err := lock(ctx)
+	if err != nil {
+		return err
+	}
+	if s.inside.Add(1) != 1 {
+		return errViolated
+	}
+	s.entries++
+	s.inside.Add(-1)
+	return release(ctx)
+}
+
+// together lets n goroutines each repeat f, and counts the calls that end in the measured time.
+func together(ctx context.Context, m measurement, n int, f func(ctx context.Context, who int) error) (figure, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls atomic.Int64
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	for who := range n {
+		all.Go(func() {
+			for !stop.Load() && ctx.Err() == nil {
+				if err := f(ctx, who); err != nil {
+					cancel(err)
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	if err := pause(ctx, m.warmup); err != nil {
+		return figure{}, err
+	}
+	before, begun := calls.Load(), time.Now()
+	err := pause(ctx, m.span)
+	done, took := calls.Load()-before, time.Since(begun)
+	stop.Store(true)
+	all.Wait()
+	return figure{PerS: float64(done) / took.Seconds()}, errors.Join(err, context.Cause(ctx))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func median(figures []float64) float64 {
+	sorted := slices.Sorted(slices.Values(figures))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
