@@ -13,6 +13,8 @@
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
 # make build   compile everything
+# make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
+# make api-changes  the exported names that have changed since the last release
 # make tidy    each module's go.mod and go.sum, as if all were released
 
 GO        ?= go
@@ -35,7 +37,7 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench compare fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools
+.PHONY: all build tidy man test about-test lint vuln bench compare fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools release api-changes
 all: build lint test
 
 build:
@@ -109,6 +111,12 @@ tidy:
 
 man:
 	$(GO) run ./cmd/lockstep man bin/man/man1
+
+release:
+	release/build
+
+api-changes:
+	release/api-changes
 
 zookeeper:
 	@scripts/install-zookeeper

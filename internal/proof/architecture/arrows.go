@@ -146,6 +146,7 @@ var arrows = map[string][]string{
 	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/onsession",
 		"internal/primitives", "internal/stored", "internal/znode"},
 	"internal/queuelayout":      {"framework", "internal/primitives", "internal/recipe", "internal/znode"},
+	"internal/proof/release":    {"internal/proof/modules"},
 	"internal/proof/security":   nil, // tests only
 	"internal/proof/sim":        nil, // tests only
 	"internal/proof/soak":       {"internal/proof/ensemble"},

@@ -71,6 +71,32 @@ func listFiles(checkout string) (files []string, err error) {
 	return files, err
 }
 
+// CopyCheckout copies the files of a checkout that are part of a release to a new directory.
+func CopyCheckout(checkout, to string) error {
+	files, err := listFiles(checkout)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		from, to := filepath.Join(checkout, file), filepath.Join(to, file)
+		info, err := os.Stat(from)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, content, info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeModule writes what a proxy serves of one version of a module:
 // https://go.dev/ref/mod#goproxy-protocol.
 func writeModule(checkout, module string, files []string, proxy string) error {
