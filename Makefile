@@ -13,6 +13,7 @@
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
 # make build   compile everything
+# make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
 # make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
 # make api-changes  the exported names that have changed since the last release
 # make tidy    each module's go.mod and go.sum, as if all were released
@@ -37,7 +38,7 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench compare fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools release api-changes
+.PHONY: all build tidy man test about-test lint vuln bench compare fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site release api-changes
 all: build lint test
 
 build:
@@ -49,7 +50,7 @@ test: about-test zookeeper test-tools
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
-	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Spin, gcc, Prometheus. Else the tests say what to install."
+	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Redis, Hugo, Chromium, npm, Spin, gcc, Prometheus. Else the tests say what to install."
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi
@@ -111,6 +112,10 @@ tidy:
 
 man:
 	$(GO) run ./cmd/lockstep man bin/man/man1
+
+site:
+	hugo --noBuildLock --source site --destination ../bin/site --cleanDestinationDir
+	@echo "open bin/site/index.html"
 
 release:
 	release/build

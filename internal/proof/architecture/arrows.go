@@ -133,6 +133,7 @@ var arrows = map[string][]string{
 	"internal/metrics":               nil,
 	"internal/testkit/metricstest":   nil,
 	"internal/proof/model":           nil, // models and the test that searches them
+	"internal/testkit/browser":       nil,
 	"internal/testkit/moduletest":    {"framework", "framework/frameworkfx", "zktest"},
 	"internal/proof/modules":         nil,
 	"internal/proof/modules/cmd":     {"internal/proof/modules"},
@@ -149,6 +150,7 @@ var arrows = map[string][]string{
 	"internal/proof/release":    {"internal/proof/modules"},
 	"internal/proof/security":   nil, // tests only
 	"internal/proof/sim":        nil, // tests only
+	"internal/proof/site":       {"internal/testkit/browser"},
 	"internal/proof/soak":       {"internal/proof/ensemble"},
 	"internal/stored":           nil,
 	"internal/testkit/tally":    nil,

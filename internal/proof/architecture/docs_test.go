@@ -103,7 +103,7 @@ func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 	require.Regexp(t, `(?m)^test: about-test zookeeper test-tools$`, read("Makefile"))
 	require.Regexp(t,
 		`(?m)^\t@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: `+
-			`ZooKeeper, Java, Apache Curator, kazoo, Spin, gcc, Prometheus\.`, read("Makefile"))
+			`ZooKeeper, Java, Apache Curator, kazoo, Redis, Hugo, Chromium, npm, Spin, gcc, Prometheus\.`, read("Makefile"))
 	for _, script := range []string{"scripts/install-zookeeper", "scripts/install-test-tools"} {
 		found := regexp.MustCompile(`(?:packages|fetched)\+=\(([^)]+)\)`).FindAllStringSubmatch(read(script), -1)
 		require.NotEmpty(t, found, script)

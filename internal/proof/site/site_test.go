@@ -1,0 +1,157 @@
+// Package site builds the site and looks at its pages.
+package site
+
+import (
+	"fmt"
+	"html"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-go/lockstep/internal/testkit/browser"
+)
+
+const root = "../../.."
+
+var (
+	references = regexp.MustCompile(`\s(?:href|src)="([^"]*)"`)
+	ids        = regexp.MustCompile(`\sid="([^"]+)"`)
+	external   = regexp.MustCompile(`<(?:script|img|link|iframe|source)\s[^>]*(?:src|href)="(?:[a-z]+:)?//`)
+)
+
+// TestLinksOfTheSite checks that each link within the site has a page and an anchor, and that no page
+// loads anything from elsewhere.
+func TestLinksOfTheSite(t *testing.T) {
+	dir := build(t)
+	pages := map[string]map[string]bool{} // the ids of each page
+	texts := map[string]string{}
+	for _, file := range files(t, dir) {
+		if path.Ext(file) == ".html" {
+			text, err := os.ReadFile(filepath.Join(dir, file))
+			require.NoError(t, err)
+			texts[file], pages[file] = string(text), map[string]bool{"": true}
+			for _, id := range ids.FindAllStringSubmatch(string(text), -1) {
+				pages[file][html.UnescapeString(id[1])] = true
+			}
+		}
+	}
+	require.Greater(t, len(pages), 100)
+	links := 0
+	for file, text := range texts {
+		require.NotRegexp(t, external, text, file)
+		for _, match := range references.FindAllStringSubmatch(text, -1) {
+			to, err := url.Parse(html.UnescapeString(match[1]))
+			require.NoError(t, err, "%s links to %s", file, match[1])
+			if to.IsAbs() {
+				continue
+			}
+			links++
+			target := file
+			if to.Path != "" {
+				target = path.Join(path.Dir(file), to.Path)
+			}
+			if anchors, isPage := pages[target]; isPage {
+				require.True(t, anchors[to.Fragment], "%s links to %s, which has no such anchor", file, match[1])
+				continue
+			}
+			require.FileExists(t, filepath.Join(dir, target), "%s links to %s", file, match[1])
+		}
+	}
+	require.Greater(t, links, 1000)
+}
+
+// TestEachPageIsInTheMenu except the decisions, which have a list of their own.
+func TestEachPageIsInTheMenu(t *testing.T) {
+	text, err := os.ReadFile(root + "/site/data/menu.yaml")
+	require.NoError(t, err)
+	var menu []struct{ Pages []any }
+	require.NoError(t, yaml.Unmarshal(text, &menu))
+	var listed []string
+	for _, section := range menu {
+		for _, page := range section.Pages {
+			if named, isNamed := page.(map[string]any); isNamed {
+				for file := range named {
+					listed = append(listed, file)
+				}
+				continue
+			}
+			listed = append(listed, page.(string))
+		}
+	}
+	want := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/adr/README.md"}
+	for _, file := range files(t, root+"/docs") {
+		if path.Ext(file) == ".md" && !strings.HasPrefix(file, "adr/") {
+			want = append(want, "docs/"+file)
+		}
+	}
+	require.ElementsMatch(t, want, listed, "site/data/menu.yaml")
+}
+
+// TestPagesInABrowser opens pages of each kind from a folder: they are accessible, in both schemes and
+// in narrow and wide windows.
+func TestPagesInABrowser(t *testing.T) {
+	browser.Require(t)
+	dir := build(t)
+	for _, page := range []string{"index.html", "docs/guarantees.html", "docs/timeouts.html", "docs/adr/README.html"} {
+		for i, size := range []browser.Size{browser.Narrow, browser.Wide} {
+			dark := i == 0
+			t.Run(fmt.Sprintf("%s %d dark %t", page, size.Width, dark), func(t *testing.T) {
+				require.Empty(t, browser.Axe(t, root, filepath.Join(dir, page), size, dark))
+			})
+		}
+	}
+}
+
+// TestSearch types words into a page that was opened from a folder.
+func TestSearch(t *testing.T) {
+	browser.Require(t)
+	dir := build(t)
+	page := filepath.Join(dir, "docs/timeouts.html")
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	const typed = `<script>addEventListener("load", () => { const q = document.getElementById("query");
+	q.focus(); q.value = "fencing token"; q.dispatchEvent(new Event("input")); })</script></body>`
+	require.NoError(t, os.WriteFile(page, []byte(strings.Replace(string(text), "</body>", typed, 1)), 0o644))
+	found := browser.Dump(t, "file://"+page, browser.Wide, false)
+	require.Regexp(t, `<ol id="found">.*<a href="file://[^"]*/docs/fencing.html[^"]*">Fencing`, found)
+	require.Regexp(t, `id="count"[^>]*>\d+ found<`, found)
+}
+
+// build writes the site into a directory of the test.
+func build(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("hugo"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("hugo is missing: make test-tools installs it")
+		}
+		t.Skip("hugo is not installed: make test-tools")
+	}
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "hugo", "--noBuildLock", "--source", root+"/site", "--destination",
+		dir).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return dir
+}
+
+// files returns the files below a directory, with slashes.
+func files(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			all = append(all, name)
+		}
+		return err
+	}))
+	slices.Sort(all)
+	return all
+}
