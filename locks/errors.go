@@ -48,7 +48,8 @@ type PermitsError struct {
 }
 
 func (e *PermitsError) Error() string {
-	return fmt.Sprintf("%v: %s has %d, %d were given", ErrPermits, e.Path, e.Stored, e.Given)
+	return fmt.Sprintf("%v: %s has %d, %d were given; use %d, or change what is stored with Resize of a Semaphore that "+
+		"is made with %d", ErrPermits, e.Path, e.Stored, e.Given, e.Stored, e.Stored)
 }
 
 // Unwrap returns ErrPermits.

@@ -211,6 +211,7 @@ func TestMembersAgreeOnTheNumber(t *testing.T) {
 		var p *locks.PermitsError
 		require.ErrorAs(t, err, &p)
 		require.Equal(t, locks.PermitsError{Path: pool, Stored: 2, Given: 3}, *p)
+		require.ErrorContains(t, err, "change what is stored with Resize of a Semaphore that is made with 2")
 		require.NoError(t, l.Release(t.Context()))
 		require.NoError(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), 3))
 		for _, n := range []int{2, 3} { // the members of before and of after

@@ -43,13 +43,40 @@ func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 	return failure.Wrap("change", q.Path(), err)
 }
 
+// SetRetry changes how long items wait after a failed attempt (WithRetry), for all users of the
+// queue, now and later; the zero RetryPolicy removes the stored one. Items that wait already keep
+// their time. A consumer may go by the former policy until it has learnt of the new one, a moment
+// after SetRetry has returned. A Queue that is made with another policy afterwards gets ErrMismatch.
+// Calling SetRetry again is harmless.
+func (q *Queue[T]) SetRetry(ctx context.Context, p RetryPolicy) error {
+	remove := p == RetryPolicy{}
+	p, err := p.withDefaults()
+	if err == nil || remove {
+		st := q.engine.store
+		err = st.repeatOnSessions(ctx, func(s *framework.Session) error {
+			return st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
+				switch {
+				case remove:
+					r.Retry = nil
+				case r.Retry == nil:
+					r.Retry = p.stored(queuelayout.StoredRetry{})
+				default:
+					r.Retry = p.stored(*r.Retry)
+				}
+				return nil, nil
+			})
+		})
+	}
+	return failure.Wrap("change", q.Path(), err)
+}
+
 // Drop removes the queue: its items, delayed and claimed ones too, its dead letters, its ids and
 // its record. Dropping a queue that does not exist is no error. If Drop returns an error, the next
 // user of the queue finishes the removal.
 //
 // The next use of the path makes the queue anew, by its options and else as it was known; a waiting
 // Take does so, too. To change what is stored with the queue, close all that use it first, or see
-// SetCapacity and SetDedup. Calls in progress may end with ErrUnknown.
+// SetCapacity, SetDedup and SetRetry. Calls in progress may end with ErrUnknown.
 func (q *Queue[T]) Drop(ctx context.Context) error {
 	err := q.engine.checkUsable()
 	if err == nil {
@@ -117,7 +144,8 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session,
 		}
 		after := before
 		ops, err := change(&after)
-		if err != nil || after.Capacity == before.Capacity && after.Dedup == before.Dedup {
+		if err != nil || after.Capacity == before.Capacity && after.Dedup == before.Dedup &&
+			sameRetry(after.Retry, before.Retry) {
 			return err
 		}
 		if data, err = after.Encode(); err != nil {

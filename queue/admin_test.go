@@ -202,6 +202,9 @@ func TestChangeOfQueueBeingDroppedMakesItAnew(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, m *member) error{
 		"capacity": func(t *testing.T, m *member) error { return m.SetCapacity(within(t, time.Minute), 7) },
 		"window":   func(t *testing.T, m *member) error { return m.SetDedup(within(t, time.Minute), time.Hour) },
+		"policy": func(t *testing.T, m *member) error {
+			return m.SetRetry(within(t, time.Minute), RetryPolicy{Min: time.Second})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

@@ -88,6 +88,8 @@ func (e *MismatchError) Error() string {
 		how = "; leave WithCapacity out, or change what is stored with SetCapacity"
 	case mismatchDedup:
 		how = "; leave WithDedup out, or change what is stored with SetDedup"
+	case mismatchRetry:
+		how = "; leave WithRetry out, or change what is stored with SetRetry"
 	}
 	return fmt.Sprintf("%v: the stored %s is %s, given is %s%s", ErrMismatch, e.What, e.Stored, e.Given, how)
 }
@@ -96,6 +98,7 @@ func (e *MismatchError) Error() string {
 const (
 	mismatchCapacity = "capacity"
 	mismatchDedup    = "deduplication"
+	mismatchRetry    = "retry policy"
 )
 
 // Unwrap returns ErrMismatch.

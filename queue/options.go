@@ -198,15 +198,14 @@ func WithDedup(d time.Duration) Option {
 // delay. Times are kept in milliseconds, and rounded up to seconds in a parallel queue. The items
 // of a lost consumer come again at once. Default: the stored policy; none if the queue is made now:
 // then Nack does not wait, and Work as WithPauses says. The calls fail with ErrMismatch if another
-// policy is stored.
+// policy is stored; see SetRetry.
 func WithRetry(p RetryPolicy) Option {
 	return func(s *settings) error {
 		p, err := p.withDefaults()
 		if err != nil {
 			return err
 		}
-		s.record.Retry = &queuelayout.StoredRetry{Min: p.Min.Milliseconds(), Max: p.Max.Milliseconds(),
-			Factor: p.Factor, Jitter: p.Jitter}
+		s.record.Retry = p.stored(queuelayout.StoredRetry{})
 		return nil
 	}
 }

@@ -26,7 +26,7 @@ type Queue[T any] struct {
 }
 
 // New returns a queue at path. It sends no request. The first Put or Take makes the queue, and so
-// do Pause, Resume, SetCapacity and SetDedup; other calls do not. If an argument or an option is
+// do Pause, Resume, SetCapacity, SetDedup and SetRetry; other calls do not. If an argument or an option is
 // invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}

@@ -30,8 +30,8 @@ func checkOptions(stored, given queuelayout.Record) error {
 	case given.Dedup != 0 && stored.Dedup != given.Dedup:
 		return &MismatchError{mismatchDedup, orNone(stored.Dedup != 0, stored.DedupWindow()),
 			orNone(true, given.DedupWindow())}
-	case given.Retry != nil && (stored.Retry == nil || retryPolicy(*stored.Retry) != retryPolicy(*given.Retry)):
-		return &MismatchError{"retry policy", orNone(stored.Retry != nil, stored.Retry), orNone(true, given.Retry)}
+	case given.Retry != nil && !sameRetry(stored.Retry, given.Retry):
+		return &MismatchError{mismatchRetry, orNone(stored.Retry != nil, stored.Retry), orNone(true, given.Retry)}
 	}
 	return nil
 }

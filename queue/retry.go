@@ -29,6 +29,19 @@ func retryPolicy(s queuelayout.StoredRetry) RetryPolicy {
 		Factor: s.Factor, Jitter: s.Jitter}
 }
 
+// stored converts the policy to what is stored. The fields of before that this release does not
+// know stay.
+func (p RetryPolicy) stored(before queuelayout.StoredRetry) *queuelayout.StoredRetry {
+	before.Min, before.Max = p.Min.Milliseconds(), p.Max.Milliseconds()
+	before.Factor, before.Jitter = p.Factor, p.Jitter
+	return &before
+}
+
+// sameRetry reports whether two stored policies, of which each may be nil, are the same.
+func sameRetry(a, b *queuelayout.StoredRetry) bool {
+	return a == nil && b == nil || a != nil && b != nil && retryPolicy(*a) == retryPolicy(*b)
+}
+
 // withDefaults fills in the defaults, or refuses a value.
 func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 	if p.Factor == 0 {
@@ -39,14 +52,15 @@ func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 	}
 	switch {
 	case p.Min < time.Millisecond || p.Min > queuelayout.MaxDelay:
-		return p, fmt.Errorf("%w: WithRetry: Min %v is not between 1ms and %v", ErrOption, p.Min, queuelayout.MaxDelay)
+		return p, fmt.Errorf("%w: retry policy: Min %v is not between 1ms and %v", ErrOption, p.Min,
+			queuelayout.MaxDelay)
 	case p.Max < p.Min || p.Max > queuelayout.MaxDelay:
-		return p, fmt.Errorf("%w: WithRetry: Max %v is not between Min, %v, and %v", ErrOption, p.Max, p.Min,
+		return p, fmt.Errorf("%w: retry policy: Max %v is not between Min, %v, and %v", ErrOption, p.Max, p.Min,
 			queuelayout.MaxDelay)
 	case !(p.Factor >= 1 && p.Factor <= 100):
-		return p, fmt.Errorf("%w: WithRetry: Factor %v is not between 1 and 100", ErrOption, p.Factor)
+		return p, fmt.Errorf("%w: retry policy: Factor %v is not between 1 and 100", ErrOption, p.Factor)
 	case !(p.Jitter >= 0 && p.Jitter <= 1):
-		return p, fmt.Errorf("%w: WithRetry: Jitter %v is not between 0 and 1", ErrOption, p.Jitter)
+		return p, fmt.Errorf("%w: retry policy: Jitter %v is not between 0 and 1", ErrOption, p.Jitter)
 	}
 	return p, nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func TestRetryPoliciesAreChecked(t *testing.T) {
@@ -84,6 +86,7 @@ func TestRetryPolicyIsStored(t *testing.T) {
 		require.ErrorIs(t, err, ErrMismatch)
 		require.ErrorContains(t, err,
 			"the stored retry policy is 1s to 1m0s, factor 2, jitter 0.25, given is 2s to 33m20s, factor 2, jitter 0")
+		require.ErrorContains(t, err, "SetRetry")
 		_, err = queuelayout.DecodeRecord([]byte(
 			`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":5,"max":1,"factor":2}}`))
 		require.ErrorIs(t, err, ErrNotQueue)
@@ -91,5 +94,58 @@ func TestRetryPolicyIsStored(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, r.Retry)
 		require.ErrorIs(t, w.member("bad", WithRetry(RetryPolicy{})).Put(t.Context(), "y"), ErrOption)
+	})
+}
+
+// TestSetRetryWhileQueueIsInUse: a consumer goes by the new policy, also one that was made with the
+// former one, and one that is made later must agree. What a later release has stored stays.
+func TestSetRetryWhileQueueIsInUse(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		former := WithRetry(RetryPolicy{Min: 10 * time.Second, Max: 10 * time.Second})
+		a, operator := w.member("a", order, former), w.member("operator")
+		a.put("x")
+		record, _ := w.Node(testPath)
+		later := strings.Replace(string(record.Data), `"retry":{`, `"retry":{"curve":"s",`, 1)
+		_, err := operator.client.Set(t.Context(), testPath, []byte(later), record.Stat.Version)
+		require.NoError(t, err)
+		failsFor := func(want time.Duration) {
+			t.Helper()
+			failed := time.Now()
+			require.NoError(t, a.take().Nack(t.Context(), 0, nil))
+			d := a.take()
+			took := time.Since(failed)
+			require.True(t, took >= want && took <= want+2*time.Second, "%v, want %v", took, want)
+			require.NoError(t, d.Return(t.Context()))
+		}
+		failsFor(10 * time.Second)
+		minute := RetryPolicy{Min: time.Minute, Max: time.Minute}
+		require.NoError(t, operator.SetRetry(t.Context(), minute))
+		time.Sleep(time.Second) // a learns of it
+		failsFor(time.Minute)
+		require.Contains(t, string(w.only(testPath)), `"curve":"s"`)
+		require.ErrorIs(t, w.member("b", former).Put(t.Context(), "y"), ErrMismatch)
+		w.member("c", WithRetry(minute)).put("y")
+		require.NoError(t, operator.SetRetry(t.Context(), RetryPolicy{}))
+		time.Sleep(time.Second)
+		failsFor(0)
+		require.NotContains(t, string(w.only(testPath)), "retry")
+		require.ErrorIs(t, operator.SetRetry(t.Context(), RetryPolicy{Max: time.Second}), ErrOption)
+	})
+}
+
+// TestSetRetryIsAppliedAfterLostReply, and after the session has ended meanwhile.
+func TestSetRetryIsAppliedAfterLostReply(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		a.put("x")
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: func(r zktest.Request) bool {
+			return len(r.Parts) > 0 && r.Parts[0].Path == testPath
+		}})
+		require.NoError(t, a.SetRetry(t.Context(), RetryPolicy{Min: time.Second, Max: time.Minute}))
+		require.Contains(t, string(w.only(testPath)), `"retry":{"min":1000,"max":60000,"factor":2}`)
+		a.link.BlackHole(true, true)
+		time.AfterFunc(time.Minute, func() { a.link.BlackHole(false, false) })
+		require.NoError(t, a.SetRetry(within(t, time.Hour), RetryPolicy{Min: 2 * time.Second, Max: time.Minute}))
+		require.Contains(t, string(w.only(testPath)), `"retry":{"min":2000,"max":60000,"factor":2}`)
 	})
 }

@@ -87,7 +87,7 @@ func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
 	}
 	given := st.given
 	if st.found.Load() != nil { // changes since this Queue began are valid for it, too
-		given.Capacity, given.Dedup = 0, 0
+		given.Capacity, given.Dedup, given.Retry = 0, 0, nil
 	}
 	if err := checkOptions(r, given); err != nil {
 		return err

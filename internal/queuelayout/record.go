@@ -23,8 +23,8 @@ const (
 // IsKnownOrder reports whether a queue can have an order.
 func IsKnownOrder(order string) bool { return order == Parallel || order == Strict }
 
-// Record is the data of the queue's node. SetCapacity and SetDedup change it; the order and
-// the retry policy stay.
+// Record is the data of the queue's node. SetCapacity, SetDedup and SetRetry change it; the order
+// stays.
 type Record struct {
 	Recipe   string `json:"recipe"`
 	Order    string `json:"order"`

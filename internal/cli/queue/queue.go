@@ -75,19 +75,22 @@ func newQueueLen(streams *cli.Streams) *cobra.Command {
 func newQueueSet(streams *cli.Streams) *cobra.Command {
 	q := &queueCommand{}
 	var capacity int
-	var dedup cli.DurationFlag
+	var dedup, retryMin, retryMax cli.DurationFlag
+	var noRetry bool
 	cmd := &cobra.Command{
 		Use:   "set NAME [flags]",
-		Short: "Change a queue's capacity, or how long it remembers ids",
+		Short: "Change a queue's capacity, its retry policy, or how long it remembers ids",
 		Long: `Change settings that are stored with a queue. Programs that use the queue follow. A program that is
-started later with another --capacity or --dedup is refused. An unbounded queue cannot get a capacity
-in this way, since its items were not counted.`,
-		Example: "  lockstep queue set mails --capacity 5000 --dedup 2h",
-		Args:    cli.CheckNameAlone,
+started later with other settings is refused. An unbounded queue cannot get a capacity in this way, since its
+items were not counted. Of the retry policy, what no flag names stays as it is stored.`,
+		Example: "  lockstep queue set mails --capacity 5000 --dedup 2h\n" +
+			"  lockstep queue set mails --retry-min 10s --retry-max 10m",
+		Args: cli.CheckNameAlone,
 		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
 			flags := cmd.Flags()
-			if !flags.Changed("capacity") && !flags.Changed("dedup") {
-				return cli.UsageError("want --capacity or --dedup")
+			setRetry := flags.Changed("retry-min") || flags.Changed("retry-max") || noRetry
+			if !flags.Changed("capacity") && !flags.Changed("dedup") && !setRetry {
+				return cli.UsageError("want --capacity, --dedup, --retry-min, --retry-max or --no-retry")
 			}
 			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
 				if err := q.requireQueue(ctx, client); err != nil {
@@ -99,15 +102,38 @@ in this way, since its items were not counted.`,
 					}
 				}
 				if flags.Changed("dedup") {
-					return q.queue.SetDedup(ctx, dedup.AsDuration())
+					if err := q.queue.SetDedup(ctx, dedup.AsDuration()); err != nil {
+						return err
+					}
 				}
-				return nil
+				if !setRetry {
+					return nil
+				}
+				var policy queue.RetryPolicy
+				if !noRetry {
+					if _, err := q.queue.Paused(ctx); err != nil { // reads what is stored
+						return err
+					}
+					policy, _ = q.queue.RetryPolicy()
+					if flags.Changed("retry-min") {
+						policy.Min = retryMin.AsDuration()
+					}
+					if flags.Changed("retry-max") {
+						policy.Max = retryMax.AsDuration()
+					}
+				}
+				return q.queue.SetRetry(ctx, policy)
 			})
 		}),
 	}
 	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
 	cmd.Flags().IntVar(&capacity, "capacity", 0, "hold no more items than this")
 	cmd.Flags().Var(&dedup, "dedup", "remember each --id of \"lockstep queue put\" for this time")
+	cmd.Flags().Var(&retryMin, "retry-min", "how long an item waits after its first failed attempt; it doubles with each one")
+	cmd.Flags().Var(&retryMax, "retry-max", "the longest wait after a failed attempt")
+	cmd.Flags().BoolVar(&noRetry, "no-retry", false, "remove the retry policy: each program waits as it says itself")
+	cmd.MarkFlagsMutuallyExclusive("no-retry", "retry-min")
+	cmd.MarkFlagsMutuallyExclusive("no-retry", "retry-max")
 	return cmd
 }
 
