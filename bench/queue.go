@@ -226,7 +226,7 @@ func (c *consumer) run(ctx context.Context) {
 	defer c.done() // the first to end has taken the last item, or failed
 	var acks []*fifo.Pending
 	last := time.Now()
-	for item, err := range c.q.Messages(ctx) {
+	for item, err := range c.q.Deliveries(ctx) {
 		if err != nil {
 			c.err = err
 			return

@@ -12,8 +12,8 @@
 // [WithValidate] refuses it: the log and a metric report that, and [Value.Refused] returns why.
 //
 // [Value.Set] writes the value and its record in the history in one transaction, at most once. When
-// the reply is lost, Set finds out whether its value was written. With [If] it writes only over the
-// version that was read.
+// the reply is lost, Set finds out whether its value was written. With [WithExpectedVersion] it
+// writes only over the version that was read.
 //
 // # Not guaranteed
 //

@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// ErrConflict is returned when the value has another version than If asks for; see
-	// ConflictError.
+	// ErrConflict is returned when the value has another version than WithExpectedVersion asks for;
+	// see ConflictError.
 	ErrConflict = errors.New("the value was changed")
 	// ErrNoValue is returned when the node is missing and there is no default, and by Rollback for
 	// a version that is not in the history.
@@ -31,8 +31,8 @@ var (
 type ConflictError struct {
 	// Path is the value's path.
 	Path string
-	// Version is the value's present version, 0 if there is no node. Wanted is the version that If
-	// asks for.
+	// Version is the value's present version, 0 if there is no node. Wanted is the version that
+	// WithExpectedVersion asks for.
 	Version, Wanted int64
 }
 

@@ -85,9 +85,9 @@ func newWrite(data []byte, opts []SetOption) (*pendingWrite, error) {
 // SetOption changes one Set or Rollback.
 type SetOption func(*pendingWrite) error
 
-// If makes Set write only over this version, which a Snapshot or a Record has. 0 stands for a
-// missing node. If the node has another version, Set returns a *ConflictError.
-func If(version int64) SetOption {
+// WithExpectedVersion makes Set write only over this version, which a Snapshot or a Record has. 0
+// stands for a missing node. If the node has another version, Set returns a *ConflictError.
+func WithExpectedVersion(version int64) SetOption {
 	return func(w *pendingWrite) error {
 		if version < 0 {
 			return errors.New("If: a version is 0 or more")
@@ -97,9 +97,9 @@ func If(version int64) SetOption {
 	}
 }
 
-// Note stores a text in the value's record, such as the reason for the change. U+FFFD replaces bytes
-// that are not UTF-8.
-func Note(text string) SetOption {
+// WithNote stores a text in the value's record, such as the reason for the change. U+FFFD replaces
+// bytes that are not UTF-8.
+func WithNote(text string) SetOption {
 	return func(w *pendingWrite) error {
 		w.note = stored.Text(text)
 		return nil

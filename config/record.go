@@ -19,7 +19,7 @@ type Record struct {
 	Version int64 `json:"version"`
 	// Written is the time of the write, by the clock of the ensemble's leader.
 	Written time.Time `json:"written,omitzero"`
-	// By is the Identity of the client that wrote it, Note the text of the option Note. The servers
+	// By is the Identity of the client that wrote it, Note the text of WithNote. The servers
 	// do not check either.
 	By   string `json:"by,omitempty"`
 	Note string `json:"note,omitempty"`

@@ -35,7 +35,7 @@ func records(t *testing.T, v *config.Value[limits]) (notes []string) {
 func TestSetWritesPlainBytesAndARecordInOneTransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
-		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.Note("first"), config.If(0)))
+		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithNote("first"), config.WithExpectedVersion(0)))
 		node, _ := w.Node(path)
 		require.Equal(t, `{"rate":1}`, string(node.Data))
 		list, err := v.History(t.Context())
@@ -54,20 +54,20 @@ func TestIfWritesOnlyOverTheVersionThatWasRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
 		var conflict *config.ConflictError
-		require.ErrorAs(t, v.Set(t.Context(), limits{Rate: 1}, config.If(77)), &conflict)
+		require.ErrorAs(t, v.Set(t.Context(), limits{Rate: 1}, config.WithExpectedVersion(77)), &conflict)
 		require.Equal(t, config.ConflictError{Path: path, Version: 0, Wanted: 77}, *conflict)
-		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.If(0)))
+		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithExpectedVersion(0)))
 		first := w.version()
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 2}, config.If(0)), config.ErrConflict)
-		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.If(first)))
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.If(first)), config.ErrConflict)
+		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(0)), config.ErrConflict)
+		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(first)))
+		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.WithExpectedVersion(first)), config.ErrConflict)
 
 		// A node that was deleted and created again has the same version of ZooKeeper's, and not
 		// the same here.
 		second := w.version()
 		require.NoError(t, w.b.Delete(t.Context(), path, framework.AnyVersion))
 		w.write(`{"rate":9}`)
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.If(second)), config.ErrConflict)
+		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.WithExpectedVersion(second)), config.ErrConflict)
 		require.Equal(t, []string{`!={"rate":9}`, `={"rate":2}`, `={"rate":1}`}, records(t, v))
 	})
 }
@@ -83,7 +83,7 @@ func TestConcurrentConditionalSetsLoseNoIncrement(t *testing.T) {
 				for n := 0; n < 10; {
 					s, err := v.Load(t.Context())
 					if err == nil {
-						err = v.Set(t.Context(), limits{Rate: s.Value.Rate + 1}, config.If(s.Version))
+						err = v.Set(t.Context(), limits{Rate: s.Value.Rate + 1}, config.WithExpectedVersion(s.Version))
 					}
 					switch {
 					case err == nil:
@@ -121,7 +121,7 @@ func TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead(t *testing.T) {
 		})()
 		w.a.Link.Delay(500 * time.Millisecond)
 		done := make(chan error, 1)
-		go func() { done <- v.Set(t.Context(), limits{Rate: 2}, config.If(w.version())) }()
+		go func() { done <- v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(w.version())) }()
 		<-hasRead
 		require.NoError(t, w.limits(w.b).Set(t.Context(), limits{Rate: 7}))
 		require.ErrorIs(t, <-done, config.ErrConflict)
@@ -138,7 +138,7 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 			require.NoError(w.t, w.Expire(session))
 		},
 		"another one writes": func(w *world, _ int64) {
-			require.NoError(w.t, w.limits(w.b).Set(w.t.Context(), limits{Rate: 7}, config.Note("other")))
+			require.NoError(w.t, w.limits(w.b).Set(w.t.Context(), limits{Rate: 7}, config.WithNote("other")))
 		},
 		"another program deletes the node": func(w *world, _ int64) {
 			require.NoError(w.t, w.b.Delete(w.t.Context(), path, framework.AnyVersion))
@@ -147,7 +147,7 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				v := w.limits(w.a)
-				require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.Note("before")))
+				require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithNote("before")))
 				s, err := w.a.Session(t.Context())
 				require.NoError(t, err)
 				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
@@ -156,7 +156,8 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 					}})
 				done := make(chan error, 1)
 				go func() {
-					done <- v.Set(t.Context(), limits{Rate: 2}, config.Note("mine"), config.If(w.version()))
+					done <- v.Set(t.Context(), limits{Rate: 2}, config.WithNote("mine"),
+						config.WithExpectedVersion(w.version()))
 				}()
 				<-lost.Hit()
 				w.a.Link.Cut()
@@ -179,10 +180,10 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 func TestASetThatWasNotAppliedIsRepeated(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
-		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.Note("before")))
+		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithNote("before")))
 		w.a.Link.BlackHole(true, false) // the request leaves and does not arrive
 		done := make(chan error, 1)
-		go func() { done <- v.Set(t.Context(), limits{Rate: 2}, config.Note("mine")) }()
+		go func() { done <- v.Set(t.Context(), limits{Rate: 2}, config.WithNote("mine")) }()
 		synctest.Wait()
 		w.a.Link.Reset()
 		w.a.Link.Heal()
@@ -252,11 +253,11 @@ func TestTheHistoryKeepsTwentyRecordsAndTellsOfOtherPrograms(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
 		w.write(`{"rate":0}`)
-		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.Note("one")))
+		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithNote("one")))
 		require.Equal(t, []string{`one={"rate":1}`, `!={"rate":0}`}, records(t, v))
 		w.write("\xff\x00 not text")
 		require.Equal(t, []string{"!=\xff\x00 not text", `one={"rate":1}`, `!={"rate":0}`}, records(t, v))
-		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.Note("two")))
+		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.WithNote("two")))
 		require.Equal(t, []string{`two={"rate":2}`, "!=\xff\x00 not text", `one={"rate":1}`, `!={"rate":0}`},
 			records(t, v))
 		for i := range 30 {
@@ -317,8 +318,9 @@ func TestRollbackWritesAnEarlierVersionAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, v.Rollback(t.Context(), list[0].Version), config.ErrRefused)
 		require.ErrorIs(t, v.Rollback(t.Context(), 1), config.ErrNoValue)
-		require.ErrorIs(t, v.Rollback(t.Context(), list[2].Version, config.If(list[2].Version)), config.ErrConflict)
-		require.NoError(t, v.Rollback(t.Context(), list[2].Version, config.If(list[0].Version)))
+		require.ErrorIs(t, v.Rollback(t.Context(), list[2].Version, config.WithExpectedVersion(list[2].Version)),
+			config.ErrConflict)
+		require.NoError(t, v.Rollback(t.Context(), list[2].Version, config.WithExpectedVersion(list[0].Version)))
 		require.Equal(t, fmt.Sprintf(`rollback to %d={"rate":1}`, list[2].Version), records(t, v)[0])
 	})
 }
@@ -327,7 +329,7 @@ func TestRollbackWritesAnEarlierVersionAgain(t *testing.T) {
 func TestTextAndTimeOfARecordCanBeEncoded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
-		require.NoError(t, v.Set(t.Context(), limits{}, config.Note("a\xff")))
+		require.NoError(t, v.Set(t.Context(), limits{}, config.WithNote("a\xff")))
 		require.Equal(t, []string{"a\uFFFD={\"rate\":0}"}, records(t, v))
 		record := []byte(`{"v":1,"foreign":1,"written":"9999-12-31T23:59:59-14:00"}`)
 		require.NoError(t, w.b.Create(t.Context(), path+"~past/v-9000000000", record, framework.Persistent))

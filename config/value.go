@@ -220,8 +220,8 @@ func (v *Value[T]) takeValue(node framework.NodeValue) {
 	}
 }
 
-// isNewer reports whether a node's value has to be decoded. It takes a newer node with the same keys
-// at once.
+// isNewer reports whether a node's value has to be decoded. It takes a newer node with the same
+// keys at once.
 func (v *Value[T]) isNewer(node framework.NodeValue) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -283,9 +283,10 @@ func (v *Value[T]) validateValue(value T) error {
 }
 
 // Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its
-// bytes do not decode to a valid value, the error wraps ErrRefused and Set writes nothing. With If,
-// the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the value and its record
-// are too large for one request: a value of 440 kB always fits. Without If, the last Set wins.
+// bytes do not decode to a valid value, the error wraps ErrRefused and Set writes nothing. With
+// WithExpectedVersion, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the
+// value and its record are too large for one request: a value of 440 kB always fits. Without
+// WithExpectedVersion, the last Set wins.
 //
 // When a reply was lost, Set looks for its record and otherwise tries again. The error wraps
 // framework.ErrOutcomeUnknown if ctx ends first, or if others have meanwhile written so many values
@@ -346,7 +347,7 @@ func (v *Value[T]) Rollback(ctx context.Context, version int64, opts ...SetOptio
 		if r.Err != nil {
 			return failure.Wrap("rollback", v.store.path, r.Err)
 		}
-		return v.setBytes(ctx, r.Data, append([]SetOption{Note(fmt.Sprintf("rollback to %d", version))}, opts...))
+		return v.setBytes(ctx, r.Data, append([]SetOption{WithNote(fmt.Sprintf("rollback to %d", version))}, opts...))
 	}
 	return failure.Wrap("rollback", v.store.path, fmt.Errorf("%w of version %d in the history", ErrNoValue, version))
 }

@@ -174,7 +174,7 @@ func TestAWrongPathOrOptionIsTold(t *testing.T) {
 			require.Empty(t, v.Get())
 		}
 		v := config.New(w.a.Client, path, config.Text(), nil)
-		require.Error(t, v.Set(t.Context(), "x", config.If(-1)))
+		require.Error(t, v.Set(t.Context(), "x", config.WithExpectedVersion(-1)))
 		require.NoError(t, w.a.Close(t.Context()))
 		require.ErrorIs(t, v.Run(t.Context()), framework.ErrClosed)
 		require.ErrorIs(t, v.Set(t.Context(), "x"), framework.ErrClosed)
@@ -199,8 +199,8 @@ func TestManyReadersOfOneClientShareAWatch(t *testing.T) {
 	})
 }
 
-// TestValidationMayUseItsValue: nothing of the user's is called under a lock, and a value that takes
-// long to decode does not replace a newer one, in memory and in the file.
+// TestValidationMayUseItsValue: nothing of the user's is called under a lock, and a value that
+// takes long to decode does not replace a newer one, in memory and in the file.
 func TestValidationMayUseItsValue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		name := filepath.Join(t.TempDir(), "limits")

@@ -67,8 +67,8 @@ func TestACordonIsAcknowledged(t *testing.T) {
 		require.NoError(t, m.Healthy(t.Context()))
 		_, cordoned := m.Cordon()
 		require.False(t, cordoned)
-		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("new disk")))
-		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("again")))
+		require.NoError(t, o.Cordon(t.Context(), "a", members.WithReason("new disk")))
+		require.NoError(t, o.Cordon(t.Context(), "a", members.WithReason("again")))
 		synctest.Wait()
 		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned)
 		require.ErrorContains(t, m.Healthy(t.Context()), "new disk")
@@ -93,7 +93,7 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.peer("a").join("a")
 		o, p := w.peer("o"), w.peer("p")
-		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("first")))
+		require.NoError(t, o.Cordon(t.Context(), "a", members.WithReason("first")))
 		synctest.Wait()
 		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
 		defer lost.Cancel()
@@ -103,7 +103,7 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 		o.Link.Cut()
 		require.True(t, isOpen(done))
 		require.Nil(t, p.member("a").Cordon, "it was removed")
-		require.NoError(t, p.Cordon(t.Context(), "a", members.Reason("second")))
+		require.NoError(t, p.Cordon(t.Context(), "a", members.WithReason("second")))
 		o.Link.Heal()
 		require.NoError(t, <-done)
 		require.NotNil(t, p.member("a").Cordon)
@@ -119,7 +119,7 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithFollowers()), t}
 		o, p := w.peer("o"), w.peer("p")
-		require.NoError(t, o.Cordon(t.Context(), "a", members.EvenIfAbsent(), members.Reason("first")))
+		require.NoError(t, o.Cordon(t.Context(), "a", members.WithAbsentMember(), members.WithReason("first")))
 		hold, err := w.Follower(o.sessionID())
 		require.NoError(t, err)
 		slow := w.DelayReplies(time.Second,
@@ -131,7 +131,7 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 		hold(true, false)
 		time.Sleep(1500 * time.Millisecond) // the answer to its read has come, and it has sent the delete
 		require.NoError(t, p.Uncordon(t.Context(), "a"))
-		require.NoError(t, p.Cordon(t.Context(), "a", members.EvenIfAbsent(), members.Reason("second")))
+		require.NoError(t, p.Cordon(t.Context(), "a", members.WithAbsentMember(), members.WithReason("second")))
 		slow.Cancel()
 		hold(false, false)
 		require.NoError(t, <-done)
@@ -145,7 +145,7 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 func TestACordonOutlivesItsMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
-		require.NoError(t, o.Cordon(t.Context(), "a/b c", members.EvenIfAbsent()))
+		require.NoError(t, o.Cordon(t.Context(), "a/b c", members.WithAbsentMember()))
 		m := a.join("a/b c")
 		require.ErrorIs(t, m.Healthy(t.Context()), members.ErrCordoned, "the member knows its cordon when Join returns")
 		synctest.Wait()
@@ -165,7 +165,7 @@ func TestACordonOutlivesItsMember(t *testing.T) {
 func TestAMemberIsListedAfterItKnowsItsCordon(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
-		require.NoError(t, w.peer("o").Cordon(t.Context(), "a", members.EvenIfAbsent()))
+		require.NoError(t, w.peer("o").Cordon(t.Context(), "a", members.WithAbsentMember()))
 		a.sessionID()
 		began, listed := time.Now(), time.Duration(-1)
 		stop := w.Observe(func(r zktest.Request) {
@@ -188,7 +188,7 @@ func TestADrainIsAcknowledgedWhenItHasEnded(t *testing.T) {
 		a, o := w.peer("a"), w.peer("o")
 		d := newDrained()
 		m := a.join("a", d.option())
-		require.NoError(t, o.Cordon(t.Context(), "a", members.Reason("new kernel")))
+		require.NoError(t, o.Cordon(t.Context(), "a", members.WithReason("new kernel")))
 		done := o.drain("a")
 		c := <-d.began
 		require.True(t, c.Drain)
@@ -650,13 +650,13 @@ func TestAnAnswerToAWithdrawnRequestReplacesNoOther(t *testing.T) {
 			synctest.Wait()
 			require.NoError(t, o.Uncordon(t.Context(), "web-1"))
 			<-first // withdrawn
-			require.NoError(t, o.Cordon(t.Context(), "web-1", members.EvenIfAbsent()))
+			require.NoError(t, o.Cordon(t.Context(), "web-1", members.WithAbsentMember()))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			require.ErrorIs(t, o.Drain(ctx, "web-1", members.EvenIfAbsent()), context.DeadlineExceeded)
+			require.ErrorIs(t, o.Drain(ctx, "web-1", members.WithAbsentMember()), context.DeadlineExceeded)
 			cancel()
 			time.Sleep(away)
 			m.Link.Heal()
-			second := o.drain("web-1", members.EvenIfAbsent())
+			second := o.drain("web-1", members.WithAbsentMember())
 			select {
 			case <-d.began:
 			case <-time.After(time.Minute):

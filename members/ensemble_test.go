@@ -94,7 +94,7 @@ func TestMembersOnRealServers(t *testing.T) {
 	}
 	awaitAll("the last load", func(v *members.View) bool { return find(v, "a").Info.Load == 20 })
 
-	require.NoError(t, groups[1].Cordon(ctx, "a", members.Reason("new kernel")))
+	require.NoError(t, groups[1].Cordon(ctx, "a", members.WithReason("new kernel")))
 	awaitAll("cordoned", func(v *members.View) bool {
 		return find(v, "a").State == members.Cordoned && find(v, "a").Cordon.Reason == "new kernel"
 	})

@@ -10,7 +10,7 @@ import (
 
 var (
 	// ErrNotFound is returned by Cordon and Drain when the group has neither a member nor a cordon
-	// with the ID. List the members; EvenIfAbsent cordons an ID that has not joined yet.
+	// with the ID. List the members; WithAbsentMember cordons an ID that has not joined yet.
 	ErrNotFound = failure.Sentinel("no such member")
 	// ErrLeft is returned by Update when the membership has ended, and by Drain when no member with
 	// the ID was listed for a session timeout of the caller's client, and none has acknowledged the

@@ -37,7 +37,7 @@ func Example() {
 	if err := self.Update(ctx, func(i *members.Info) { i.Load = 0.7 }); err != nil {
 		log.Fatal(err)
 	}
-	if err := web.Drain(ctx, "web-1", members.Reason("new kernel")); err != nil { // an operator, or another member
+	if err := web.Drain(ctx, "web-1", members.WithReason("new kernel")); err != nil { // an operator, or another member
 		log.Fatal(err)
 	}
 	view, err := web.List(ctx)

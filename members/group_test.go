@@ -353,7 +353,7 @@ func TestBadMembersAreRefused(t *testing.T) {
 			"be finite":     join(ok, "a", members.Info{Load: math.Inf(1)}),
 			"at most 65536": join(ok, "a", members.Info{Metadata: members.Metadata{"k": strings.Repeat("x", 65<<10)}}),
 			"WithDrain":     join(ok, "a", members.Info{}, members.WithDrain(nil)),
-			"a reason":      func() error { return ok.Cordon(t.Context(), "a", members.Reason("\xff")) },
+			"a reason":      func() error { return ok.Cordon(t.Context(), "a", members.WithReason("\xff")) },
 			"the id is":     func() error { return ok.Uncordon(t.Context(), "") },
 		} {
 			require.ErrorContains(t, do(), says)

@@ -130,7 +130,7 @@ type Cordon struct {
 	ID string `json:"id"`
 	// Drain is true if the member is asked to finish its work, too.
 	Drain bool `json:"drain"`
-	// Reason is the text of the option Reason. By is the Identity of the client that wrote the
+	// Reason is the text of WithReason. By is the Identity of the client that wrote the
 	// request.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`

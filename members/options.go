@@ -43,9 +43,9 @@ type cordonOptions struct {
 // maxReason is how many bytes a reason may have, and the error of an answer.
 const maxReason = 4 << 10
 
-// Reason stores why the member is cordoned, for people to read: at most 4,096 bytes of UTF-8.
-// Without Reason, a drain keeps the reason of the cordon that stands.
-func Reason(text string) CordonOption {
+// WithReason stores why the member is cordoned, for people to read: at most 4,096 bytes of UTF-8.
+// Without WithReason, a drain keeps the reason of the cordon that stands.
+func WithReason(text string) CordonOption {
 	return func(o *cordonOptions) error {
 		if len(text) > maxReason || !utf8.ValidString(text) {
 			return fmt.Errorf("%w: a reason of %d bytes: it must be UTF-8 of at most %d", ErrInvalid,
@@ -56,9 +56,9 @@ func Reason(text string) CordonOption {
 	}
 }
 
-// EvenIfAbsent permits to cordon an ID with which no member is listed. A member that joins with it
-// is cordoned from the start.
-func EvenIfAbsent() CordonOption {
+// WithAbsentMember permits to cordon an ID with which no member is listed. A member that joins with
+// it is cordoned from the start.
+func WithAbsentMember() CordonOption {
 	return func(o *cordonOptions) error {
 		o.evenIfAbsent = true
 		return nil

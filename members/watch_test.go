@@ -38,7 +38,7 @@ func TestWatchersReceiveChanges(t *testing.T) {
 		require.Equal(t, "a b: changed b", seen.last())
 		require.Equal(t, members.Active, seen.view().Members[1].State)
 		count := seen.count()
-		require.NoError(t, o.Cordon(t.Context(), "c", members.EvenIfAbsent()))
+		require.NoError(t, o.Cordon(t.Context(), "c", members.WithAbsentMember()))
 		time.Sleep(time.Second)
 		require.Equal(t, count+1, seen.count(), "a cordon of an absent member makes a view")
 	})

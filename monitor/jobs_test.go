@@ -16,7 +16,7 @@ import (
 // schedule runs a scheduler with one job, which runs each minute, until stop is called.
 func (w *world) schedule(m *zktest.Member, job string, run func() error) (stop func()) {
 	w.t.Helper()
-	s := scheduler.New(m.Client, "/app/cron", scheduler.WithDrain(0))
+	s := scheduler.New(m.Client, "/app/cron", scheduler.WithGrace(0))
 	require.NoError(w.t, s.Add(scheduler.Job{Name: job, Spec: "* * * * *",
 		Run: func(context.Context, scheduler.Run) error { return run() }}))
 	ctx, cancel := context.WithCancel(w.t.Context())

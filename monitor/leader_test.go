@@ -365,7 +365,7 @@ func TestCheckLooksOnce(t *testing.T) {
 		require.Equal(t, 1, report.Locks)
 		require.Len(t, report.Findings, 1)
 		require.Equal(t, monitor.ProblemOrphan, report.Findings[0].Problem)
-		report, err = monitor.Check(t.Context(), m.Client, "/", monitor.Without(monitor.ProblemOrphan))
+		report, err = monitor.Check(t.Context(), m.Client, "/", monitor.WithoutProblems(monitor.ProblemOrphan))
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
 		_, err = monitor.Check(t.Context(), m.Client, "/", monitor.WithWaiters(-1))

@@ -28,7 +28,7 @@ func TestManyWaiters(t *testing.T) {
 		for n := range 11 {
 			w.put(m, contender("/app/b", n), "", framework.Ephemeral)
 		}
-		w.watch("x", monitor.Without(monitor.ProblemHold))
+		w.watch("x", monitor.WithoutProblems(monitor.ProblemHold))
 		require.Empty(t, w.news(), "one look begins nothing")
 		w.looks(1)
 		require.Equal(t, []string{"x begins many waiters /app/a"}, w.news())
@@ -206,7 +206,7 @@ func TestDeadlocksThatAreOnlyReported(t *testing.T) {
 		require.Regexp(t, "^2 holders wait for each other, and only report it: b .* holds /app/b and waits for "+
 			"/app/a .*; a .* holds /app/a", w.last().Text)
 		report, err := monitor.Check(t.Context(), w.member("c").Client, "/app",
-			monitor.Without(monitor.ProblemDeadlock))
+			monitor.WithoutProblems(monitor.ProblemDeadlock))
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
 		require.NoError(t, first.Release(t.Context()))

@@ -68,8 +68,8 @@ func newLookResult(at time.Time, without []Problem) *lookResult {
 	return &lookResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{}}
 }
 
-// addFinding adds a finding with this text, unless its problem is one of Without or the look has
-// the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
+// addFinding adds a finding with this text, unless its problem is one of WithoutProblems or the
+// look has the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
 func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 	f.Text = stored.Shorten(fmt.Sprintf(format, args...), maxText)
 	f.Path, f.Node = stored.Text(f.Path), stored.Text(f.Node)

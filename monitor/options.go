@@ -134,8 +134,8 @@ func WithSessionBytes(n int) Option {
 	return atLeast("WithSessionBytes", n, 1, func(s *settings) { s.sessionBytes = n })
 }
 
-// Without makes a monitor ignore these problems.
-func Without(problems ...Problem) Option {
+// WithoutProblems makes a monitor ignore these problems.
+func WithoutProblems(problems ...Problem) Option {
 	return func(s *settings) error {
 		s.without = slices.Concat(s.without, problems)
 		return nil

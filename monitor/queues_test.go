@@ -177,7 +177,7 @@ func TestItemThatAConsumerHasForLong(t *testing.T) {
 		m := w.member("app")
 		q := queue.New(m.Client, "/app/mails", queue.Bytes())
 		defer q.Close(t.Context())
-		w.watch("x", monitor.WithHeldItem(10*time.Minute), monitor.Without(monitor.ProblemOldItem))
+		w.watch("x", monitor.WithHeldItem(10*time.Minute), monitor.WithoutProblems(monitor.ProblemOldItem))
 		require.NoError(t, q.Put(t.Context(), []byte("x")))
 		time.Sleep(20 * time.Minute)
 		d, err := q.Take(t.Context())

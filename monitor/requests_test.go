@@ -113,7 +113,7 @@ func TestRequestsOfALookAtJobsThatFail(t *testing.T) {
 		}
 		w.copyTree(app, "/app/cron/jobs/j0000", copies...)
 		stop()
-		requests, events := w.requestsOfALook(monitor.WithFailedRuns(4), monitor.Without("no member runs it"))
+		requests, events := w.requestsOfALook(monitor.WithFailedRuns(4), monitor.WithoutProblems("no member runs it"))
 		t.Logf("%d requests in a look", requests)
 		require.LessOrEqual(t, requests, int64(40))
 		require.Equal(t, 500, len(events), "as many as the record holds")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Settings are the options of a monitor that an operator may set, for example in a file: see package
-// configfile. A field that is nil leaves the default.
+// Settings are the options of a monitor that an operator may set, for example in a file: see
+// package configfile. A field that is nil leaves the default.
 type Settings struct {
 	// Interval is the time of WithInterval.
 	Interval *time.Duration
@@ -65,7 +65,7 @@ func WithSettings(given Settings) Option {
 			if !slices.Contains(Problems(), Problem(text)) {
 				return fmt.Errorf("%w: Without: %q is no problem that a monitor finds", ErrOption, text)
 			}
-			opts = append(opts, Without(Problem(text)))
+			opts = append(opts, WithoutProblems(Problem(text)))
 		}
 		for _, set := range opts {
 			if err := set(s); err != nil {

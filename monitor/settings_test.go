@@ -19,7 +19,7 @@ func TestSettingsSetTheOptions(t *testing.T) {
 	require.NoError(t, err)
 	want, err := newSettings([]Option{WithInterval(time.Second), WithHysteresis(1, 2), WithWaiters(3), WithLongHold(2),
 		WithFailedRuns(4), WithOldItem(3), WithAttempts(5), WithHeldItem(4), WithDeadLetters(6), WithSessionBytes(7),
-		WithGrowth(8, 9), Without(ProblemUnread)})
+		WithGrowth(8, 9), WithoutProblems(ProblemUnread)})
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 

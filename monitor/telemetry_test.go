@@ -57,9 +57,9 @@ func TestGauges(t *testing.T) {
 		require.NoError(t, err)
 		first, second := sdk.NewManualReader(), sdk.NewManualReader()
 		x := w.run(w.member("x", framework.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(first)))),
-			monitor.Without(monitor.ProblemHold))
+			monitor.WithoutProblems(monitor.ProblemHold))
 		w.run(w.member("y", framework.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(second)))),
-			monitor.Without(monitor.ProblemHold))
+			monitor.WithoutProblems(monitor.ProblemHold))
 		w.looks(2)
 		values := gauges(t, first)
 		require.Equal(t, 1.0, values["lockstep.monitor.up"])

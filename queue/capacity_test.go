@@ -290,7 +290,7 @@ func capacityFaultRun(t *testing.T, w *world, seed uint64, r *rand.Rand) {
 	}
 	c := w.member("c")
 	all.Go(func() {
-		for d, err := range c.Messages(over) {
+		for d, err := range c.Deliveries(over) {
 			if err != nil {
 				t.Error(err)
 				return

@@ -224,7 +224,7 @@ func TestLastLaneItemIsDrawnOnce(t *testing.T) {
 			m.link.Delay(time.Millisecond)
 			for range 2 {
 				working.Go(func() {
-					for d, err := range m.Messages(ctx) {
+					for d, err := range m.Deliveries(ctx) {
 						if err != nil {
 							return
 						}

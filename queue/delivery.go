@@ -125,9 +125,9 @@ func (d *Delivery[T]) nack(after time.Duration, reason error) *Pending {
 	return d.beginSettling("nack", func(then func(error)) { d.item.nack(after, reason, then) })
 }
 
-// bury makes the item a dead letter.
-func (d *Delivery[T]) bury(reason error) *Pending {
-	return d.beginSettling("bury", func(then func(error)) { d.item.bury(reason, then) })
+// permanent makes the item a dead letter.
+func (d *Delivery[T]) permanent(reason error) *Pending {
+	return d.beginSettling("permanent", func(then func(error)) { d.item.permanent(reason, then) })
 }
 
 // beginSettling begins to settle the delivery, and counts the outcome.
@@ -304,8 +304,8 @@ func (c *claimedItem) formerReason() error {
 	return nil
 }
 
-// bury makes the item a dead letter, also if it has attempts left.
-func (c *claimedItem) bury(reason error, then func(error)) {
+// permanent makes the item a dead letter, also if it has attempts left.
+func (c *claimedItem) permanent(reason error, then func(error)) {
 	if err := c.markSettled(ErrSettled); err != nil {
 		then(err)
 		return

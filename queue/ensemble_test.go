@@ -93,7 +93,7 @@ func (r *crowd) live(ctx context.Context, random *rand.Rand, dies bool) {
 	c, q := r.open()
 	defer q.Close(context.Background())
 	defer c.Close(context.Background()) // first: nothing is given back
-	for d, err := range q.Messages(ctx) {
+	for d, err := range q.Deliveries(ctx) {
 		if err != nil {
 			r.fault("take: %v", err)
 			return

@@ -71,7 +71,7 @@ func ExampleQueue_Work() {
 	}
 	err := mails.Work(ctx, 2, func(ctx context.Context, d *queue.Delivery[string]) error {
 		if d.Value == "nobody" {
-			return queue.Bury(errors.New("no such address"))
+			return queue.Permanent(errors.New("no such address"))
 		}
 		fmt.Println("sent to", d.Value)
 		cancel()

@@ -48,7 +48,7 @@ func ExampleQueue_order_per_key() {
 	takeInBackground, stop := context.WithCancel(ctx)
 	for _, shard := range shards {
 		consumers.Go(func() {
-			for d, err := range shard.Messages(takeInBackground) {
+			for d, err := range shard.Deliveries(takeInBackground) {
 				if err != nil {
 					log.Fatal(err)
 				}

@@ -23,7 +23,7 @@ func Example() {
 	if err := mails.PutBatch(ctx, []mail{{"ann"}, {"bob"}}); err != nil {
 		log.Fatal(err)
 	}
-	for d, err := range mails.Messages(ctx) {
+	for d, err := range mails.Deliveries(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -360,7 +360,7 @@ func TestNewItemsWakeOneConsumerEach(t *testing.T) {
 		for i := range 50 {
 			m := w.member(fmt.Sprint("c", i))
 			go func() {
-				for d := range m.Messages(t.Context()) {
+				for d := range m.Deliveries(t.Context()) {
 					got <- d.Value
 					<-t.Context().Done()
 				}

@@ -340,7 +340,7 @@ func TestMessagesEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var got []string
-		for d, err := range a.Messages(ctx) {
+		for d, err := range a.Deliveries(ctx) {
 			require.NoError(t, err)
 			got = append(got, d.Value)
 			a.ack(d)

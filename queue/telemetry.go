@@ -138,7 +138,7 @@ func (t *telemetry) recordEnd(how string, began time.Time, err error) {
 }
 
 // allOutcomes are the values of the attribute lockstep.outcome.
-var allOutcomes = []string{"ack", "nack", "bury", "return", "done", "lost", "settled before", "full", "duplicate",
+var allOutcomes = []string{"ack", "nack", "permanent", "return", "done", "lost", "settled before", "full", "duplicate",
 	"refused", "unknown", "given up", "error"}
 
 func outcomeOf(err error) string {

@@ -23,7 +23,7 @@ func TestEachWayToSettleIsCounted(t *testing.T) {
 		m := w.Member(t, "a", config, framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
 		q := New(m.Client, testPath, Text())
 		defer q.Close(t.Context())
-		require.NoError(t, q.PutBatch(t.Context(), []string{"ack", "nack", "bury"}))
+		require.NoError(t, q.PutBatch(t.Context(), []string{"ack", "nack", "permanent"}))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		handled := 0
@@ -32,8 +32,8 @@ func TestEachWayToSettleIsCounted(t *testing.T) {
 				cancel()
 			}
 			switch {
-			case d.Value == "bury":
-				return Bury(errors.New("cannot be done"))
+			case d.Value == "permanent":
+				return Permanent(errors.New("cannot be done"))
 			case d.Value == "nack" && d.Attempt == 1:
 				return errors.New("not now")
 			}
@@ -52,7 +52,7 @@ func TestEachWayToSettleIsCounted(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, map[string]int64{"ack": 2, "nack": 1, "bury": 1}, settled)
+		require.Equal(t, map[string]int64{"ack": 2, "nack": 1, "permanent": 1}, settled)
 	})
 }
 

@@ -79,8 +79,8 @@ func WithPauses(first, longest time.Duration) WorkOption {
 // If the handler returns nil, Work acknowledges the item. If it returns an error, the attempt has
 // failed: Work gives the item back as Nack does, after the time of the error (RetryAfter), of the
 // queue's retry policy (WithRetry) or of WithPauses, by default DefaultPause; or makes it a dead
-// letter (Bury). The error's text becomes the item's LastError, except in a strict queue. Work logs
-// a panic with its stack and treats the panic as an error; the worker continues.
+// letter (Permanent). The error's text becomes the item's LastError, except in a strict queue. Work
+// logs a panic with its stack and treats the panic as an error; the worker continues.
 //
 // The handler's context is the delivery's, with the processing timeout (WithProcessingTimeout). It
 // does not end with ctx: when ctx ends, Work takes no more items, and running handlers may continue
@@ -227,11 +227,11 @@ func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) erro
 	case err == nil:
 		return d.AckAsync().Wait(w.settling)
 	}
-	var bury *buryError
+	var permanent *permanentError
 	var retry *retryError
 	switch {
-	case errors.As(err, &bury):
-		return d.bury(err).Wait(w.settling)
+	case errors.As(err, &permanent):
+		return d.permanent(err).Wait(w.settling)
 	case errors.As(err, &retry):
 		return d.nack(retry.after, err).Wait(w.settling)
 	}
@@ -266,21 +266,21 @@ func (e *retryError) Error() string {
 
 func (e *retryError) Unwrap() error { return e.err }
 
-// buryError is what Bury returns.
-type buryError struct {
+// permanentError is what Permanent returns.
+type permanentError struct {
 	// err is the reason, or nil.
 	err error
 }
 
-// Bury returns an error with which a handler of Work makes its item a dead letter because of err,
-// which may be nil, without further attempts.
-func Bury(err error) error { return &buryError{err} }
+// Permanent returns an error with which a handler of Work makes its item a dead letter because of
+// err, which may be nil, without further attempts.
+func Permanent(err error) error { return &permanentError{err} }
 
-func (e *buryError) Error() string {
+func (e *permanentError) Error() string {
 	if e.err == nil {
 		return "given up by its handler"
 	}
 	return e.err.Error()
 }
 
-func (e *buryError) Unwrap() error { return e.err }
+func (e *permanentError) Unwrap() error { return e.err }

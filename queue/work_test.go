@@ -52,7 +52,7 @@ func TestWorkSettlesByHandlerResult(t *testing.T) {
 			case d.Value == "hopeless":
 				return RetryAfter(0, errors.New("no hope"))
 			case d.Value == "buried":
-				return Bury(errors.New("no use"))
+				return Permanent(errors.New("no use"))
 			case d.Value == "settles":
 				return d.Ack(ctx)
 			case d.Value == "good" || d.Attempt > 1:

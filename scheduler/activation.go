@@ -9,7 +9,7 @@ import (
 // activation is one call of Run, and the goroutines that it waits for.
 type activation struct {
 	ctx       context.Context // of the call: no run is started once it is done
-	drainOver context.Context // done when the drain time is over: runs that still go on must end
+	drainOver context.Context // done when the grace is over: runs that still go on must end
 	endRuns   context.CancelCauseFunc
 	done      context.Context // done when Run waits for no run any more
 	finish    context.CancelFunc
@@ -57,7 +57,7 @@ func (a *activation) goUnlessDraining(group *sync.WaitGroup, f func()) bool {
 	return true
 }
 
-// drainRuns waits until the runs have returned. It ends their contexts after the drain time. It
+// drainRuns waits until the runs have returned. It ends their contexts after the grace. It
 // reports false if some have not returned stuckAfter later.
 func (a *activation) drainRuns(drain, stuckAfter time.Duration) bool {
 	a.stopRegistering()

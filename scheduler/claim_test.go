@@ -158,7 +158,7 @@ func TestRunIgnoringItsContextIsNotOverlappedByOwnMember(t *testing.T) {
 
 func TestRunOfLivingFormerLeaderIsNotOverlapped(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", jobs("j", "* * * * *", lasting(100*time.Second)), WithDrain(time.Hour))
+		a := w.start("a", jobs("j", "* * * * *", lasting(100*time.Second)), WithGrace(time.Hour))
 		w.start("b", jobs("j", "* * * * *", quick))
 		time.Sleep(61 * time.Second)
 		a.stop()

@@ -38,7 +38,7 @@
 // owners of its jobs handle the ticks that were due meanwhile.
 //
 // When a scheduler is stopped, its jobs belong to others at once, and its runs may finish
-// within the drain time. Their claims keep other members from starting the same jobs.
+// within the grace. Their claims keep other members from starting the same jobs.
 //
 // # Schedules of several releases
 //

@@ -48,7 +48,7 @@ var (
 	// ErrRemoved is the cause when the job was removed.
 	ErrRemoved = errors.New("job removed")
 	// ErrDrained is the cause when the scheduler was stopped and the run had not finished within
-	// the drain time. A function that learns of the stop in another way may return an error that
+	// the grace. A function that learns of the stop in another way may return an error that
 	// wraps ErrDrained: then the run is recorded as Stopped, not as Failed.
 	ErrDrained = errors.New("scheduler stopped")
 )

@@ -73,7 +73,7 @@ func TestBadArgumentsComeFromEveryCall(t *testing.T) {
 		"invalid path":                  New(idle(t), "s"),
 		"the root cannot be":            New(idle(t), "/"),
 		"belong to the servers":         New(idle(t), "/zookeeper/jobs"),
-		"WithDrain: -1s":                New(idle(t), "/s", WithDrain(-time.Second)),
+		"WithGrace: -1s":                New(idle(t), "/s", WithGrace(-time.Second)),
 		"WithStuckAfter: 0s":            New(idle(t), "/s", WithStuckAfter(0)),
 		"WithHistory: 0":                New(idle(t), "/s", WithHistory(0)),
 		"WithHistory: -3":               New(idle(t), "/s", WithHistory(-3)),

@@ -192,7 +192,7 @@ func TestRunOfGoneMemberIsAbandoned(t *testing.T) {
 
 func TestAStoppedRunIsNoFailure(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Run: lasting(time.Hour)}), WithDrain(time.Second))
+		a := w.start("a", one(Job{Run: lasting(time.Hour)}), WithGrace(time.Second))
 		time.Sleep(61 * time.Second)
 		a.stop()
 		require.NoError(t, <-a.done)

@@ -32,7 +32,7 @@ type Job struct {
 	Revision int64
 	// Run does the work. Its context is done when the run's claim is lost, the run has timed out or
 	// is replaced, the job was removed, or the scheduler was stopped and the run did not finish
-	// within its drain time. An error or a panic is recorded as the run's outcome.
+	// within its grace. An error or a panic is recorded as the run's outcome.
 	Run func(ctx context.Context, run Run) error
 
 	// Guarantee is AtMostOnce or AtLeastOnce.
@@ -49,8 +49,8 @@ type Job struct {
 	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout.
 	// Default 0: no limit.
 	Timeout time.Duration
-	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. An error that
-	// Permanent returns ends the run. Default 0.
+	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. An error
+	// that Permanent returns ends the run. Default 0.
 	Retries int
 	// Backoff is the pause before the first retry. It doubles with each retry, up to a minute; a
 	// longer Backoff stays as it is. Default a second.

@@ -16,7 +16,7 @@ import (
 // schedulerAt runs a scheduler at a path with jobs that run each minute, until the end of the test.
 func (w *world) schedulerAt(path, name string, jobs ...Job) (stop func()) {
 	w.t.Helper()
-	s := New(w.Member(w.t, name, w.config).Client, path, WithDrain(0))
+	s := New(w.Member(w.t, name, w.config).Client, path, WithGrace(0))
 	for _, j := range jobs {
 		require.NoError(w.t, s.Add(j))
 	}

@@ -112,7 +112,7 @@ func TestRunEndsDespiteUnreadableState(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			job := []Job{{Name: "j", Spec: "0 1 * * *", Run: lasting(time.Minute)},
 				{Name: "other", Spec: "* * * * *", Run: quick}}
-			a, other := w.start("a", job, WithDrain(math.MaxInt64)), w.member("other", job)
+			a, other := w.start("a", job, WithGrace(math.MaxInt64)), w.member("other", job)
 			time.Sleep(time.Hour + time.Second)
 			_, err := a.client.Set(t.Context(), testPath+"/jobs/j", []byte(stored), framework.AnyVersion)
 			require.NoError(t, err)

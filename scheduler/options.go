@@ -12,9 +12,11 @@ import (
 // every call.
 type Option func(*settings) error
 
-// The defaults of a scheduler.
+// DefaultGrace is how long runs may go on when a scheduler is stopped, unless WithGrace sets it.
+const DefaultGrace = 30 * time.Second
+
+// The other defaults of a scheduler.
 const (
-	defaultDrain      = 10 * time.Second
 	defaultStuckAfter = 10 * time.Second
 	defaultHistory    = 10
 )
@@ -23,7 +25,7 @@ const maxHistory = 100
 
 // settings are what options set.
 type settings struct {
-	drain         time.Duration
+	grace         time.Duration
 	stuckAfter    time.Duration
 	history       int
 	maxConcurrent int // 0: no bound
@@ -40,7 +42,7 @@ type settings struct {
 // used.
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
-		drain: defaultDrain, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now,
+		grace: DefaultGrace, stuckAfter: defaultStuckAfter, history: defaultHistory, now: time.Now,
 		maxPause: 10 * time.Second,
 	}, opts)
 }
@@ -49,14 +51,14 @@ func invalidOption(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
 }
 
-// WithDrain lets runs go on for d when the scheduler is stopped, before their contexts end. Default
-// 10 s; 0 ends them at once.
-func WithDrain(d time.Duration) Option {
+// WithGrace lets runs go on for d when the scheduler is stopped, before their contexts end. Default
+// 30 s; 0 ends them at once.
+func WithGrace(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 0 {
-			return invalidOption("WithDrain: %v is negative", d)
+			return invalidOption("WithGrace: %v is negative", d)
 		}
-		s.drain = d
+		s.grace = d
 		return nil
 	}
 }

@@ -77,7 +77,7 @@ func TestRerunsOfCrashingRunAreLimited(t *testing.T) {
 func TestAStoppedRunOfAtLeastOnceIsHandedOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: "0 * * * *", Guarantee: AtLeastOnce, Run: lasting(10 * time.Minute)})
-		a := w.start("a", job, WithDrain(time.Second))
+		a := w.start("a", job, WithGrace(time.Second))
 		b := w.start("b", job)
 		time.Sleep(time.Hour + time.Minute)
 		a.stop()
@@ -147,7 +147,7 @@ func TestATickReplacesTheRunBeforeIt(t *testing.T) {
 func TestATickReplacesARunOfAFormerOwner(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		job := one(Job{Overlap: OverlapReplace, Run: lasting(time.Hour)})
-		a := w.start("a", job, WithDrain(time.Hour))
+		a := w.start("a", job, WithGrace(time.Hour))
 		w.start("b", job)
 		time.Sleep(61 * time.Second)
 		a.stop() // its run goes on
@@ -315,7 +315,7 @@ func TestStuckRunIsReported(t *testing.T) {
 		a := w.start("a", one(Job{Timeout: time.Second, Run: func(context.Context, Run) error {
 			<-free
 			return errors.New("at last")
-		}}), WithStuckAfter(5*time.Second), WithDrain(time.Second))
+		}}), WithStuckAfter(5*time.Second), WithGrace(time.Second))
 		time.Sleep(65 * time.Second)
 		require.Empty(t, w.log.all(EventStuck))
 		time.Sleep(2 * time.Second)

@@ -137,7 +137,7 @@ func TestARollingRestartHandsARunOverAsOftenAsItTakes(t *testing.T) {
 			}})
 		var members []*actor
 		for range MaxReruns + 5 {
-			members = append(members, w.start("m", job, WithDrain(time.Second)))
+			members = append(members, w.start("m", job, WithGrace(time.Second)))
 		}
 		time.Sleep(time.Hour + 20*time.Minute)
 		for _, m := range members[:MaxReruns+3] {

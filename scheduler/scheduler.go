@@ -63,8 +63,8 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 // Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
 func (s *Scheduler) Err() error { return failure.Wrap("schedule", s.Path(), s.err) }
 
-// DrainTime returns how long runs may go on when the scheduler is stopped; see WithDrain.
-func (s *Scheduler) DrainTime() time.Duration { return s.settings.drain }
+// Grace returns how long runs may go on when the scheduler is stopped; see WithGrace.
+func (s *Scheduler) Grace() time.Duration { return s.settings.grace }
 
 // Path is the scheduler's directory.
 func (s *Scheduler) Path() string { return string(s.store.nodes) }
@@ -147,7 +147,7 @@ func (s *Scheduler) Withdraw(name string) error {
 
 // Run registers the jobs, becomes a member, and runs the jobs that belong to this member, until ctx
 // ends. Then it starts no further run, other members take the jobs over at once, and runs that go
-// on here may finish within the drain time (WithDrain); after that their contexts end. Run returns
+// on here may finish within the grace (WithGrace); after that their contexts end. Run returns
 // once all runs have returned and their outcomes are stored: nil, or an error that wraps ErrStuck
 // and names the jobs with a run that has not returned within WithStuckAfter.
 //
@@ -190,7 +190,7 @@ func (s *Scheduler) runJobs(ctx context.Context) error {
 		err = s.campaignAndTakePart(a)
 	}
 	var stuck error
-	if !a.drainRuns(drain.Grace(ctx, s.settings.drain), s.settings.stuckAfter) {
+	if !a.drainRuns(drain.Grace(ctx, s.settings.grace), s.settings.stuckAfter) {
 		stuck = fmt.Errorf("%w: %q", ErrStuck, s.jobs.runningNames())
 	}
 	a.finish()

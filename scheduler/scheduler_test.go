@@ -222,8 +222,8 @@ func TestStopDrains(t *testing.T) {
 
 func TestRunBeyondDrainIsEnded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)), WithDrain(3*time.Second))
-		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)), WithDrain(0))
+		a := w.start("a", jobs("j", "* * * * *", lasting(time.Hour)), WithGrace(3*time.Second))
+		b := w.start("b", jobs("j", "* * * * *", lasting(time.Hour)), WithGrace(0))
 		time.Sleep(61 * time.Second)
 		stopped := time.Now()
 		a.stop()

@@ -110,7 +110,7 @@ func (s *storm) enlist() {
 	skew := time.Duration(s.r.Int64N(int64(10*time.Second))) - 5*time.Second
 	s.made++
 	m := s.start(fmt.Sprint("m", s.made), s.jobs(), WithNow(func() time.Time { return time.Now().Add(skew) }),
-		WithDrain(time.Duration(s.r.IntN(4))*time.Second))
+		WithGrace(time.Duration(s.r.IntN(4))*time.Second))
 	s.members = append(s.members, m)
 }
 

@@ -156,7 +156,7 @@ func (y *year) enlist() {
 	}
 	drain := time.Duration(y.r.IntN(40)) * time.Minute
 	m := y.member(fmt.Sprint("m", y.made), all, WithNow(func() time.Time { return time.Now().Add(skew) }),
-		WithDrain(drain), WithHistory(20))
+		WithGrace(drain), WithHistory(20))
 	m.settings.maxPause = 3 * time.Hour // no clock is set here
 	m.report.observe = nil
 	m.run(y.t)

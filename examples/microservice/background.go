@@ -22,9 +22,9 @@ const (
 	shopPath     = "/shop" // the monitor looks at all of it
 )
 
-// receiptsGrace is how long receipts may take to be sent after the stop has begun. It ends before
+// workGrace is how long receipts and jobs may take to end after the stop has begun. It ends before
 // the stop timeout, so that the hooks that follow still close the client.
-const receiptsGrace = stopTimeout / 2
+const workGrace = stopTimeout / 2
 
 // newReceipts is the queue of orders whose customers have no receipt yet. Every replica puts orders
 // into it and takes them out.
@@ -43,7 +43,7 @@ func sendReceipts(lc fx.Lifecycle, receipts *queue.Queue[int64], log *slog.Logge
 	}
 	lc.Append(fx.StartStopHook(func() {
 		working.Go(func() {
-			if err := receipts.Work(ctx, 4, send, queue.WithGrace(receiptsGrace)); err != nil && ctx.Err() == nil {
+			if err := receipts.Work(ctx, 4, send, queue.WithGrace(workGrace)); err != nil && ctx.Err() == nil {
 				log.Error("receipts are no longer sent", "error", err)
 				_ = stop.Shutdown(fx.ExitCode(demo.ExitBroken)) // fails only if it is stopping
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/monitor/monitorfx"
 	"github.com/lockstep-go/lockstep/queue/queuefx"
+	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/scheduler/schedulerfx"
 )
 
@@ -44,7 +45,7 @@ func startReplica(o options, i int, out io.Writer, log *slog.Logger) (*replica, 
 	}
 	r := &replica{tel: tel, address: l.Addr().String(), id: fmt.Sprint("replica-", i+1)}
 	r.app = fx.New(
-		frameworkfx.Module, electionfx.Module, queuefx.Module, schedulerfx.At(jobsPath),
+		frameworkfx.Module, electionfx.Module, queuefx.Module, schedulerfx.At(jobsPath, scheduler.WithGrace(workGrace)),
 		fx.Supply(framework.Config{Servers: o.servers, Identity: r.id, SessionTimeout: sessionTimeout}),
 		fx.Supply(fx.Annotate(l, fx.As(new(net.Listener)))),
 		fx.Supply(log.With("replica", r.id)),

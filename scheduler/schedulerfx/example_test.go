@@ -20,7 +20,7 @@ func (*Reports) Rollup(context.Context, scheduler.Run) error { return nil }
 
 func ExampleAsJob() {
 	app := fx.New(
-		frameworkfx.Module, schedulerfx.At("/jobs"), fx.NopLogger,
+		frameworkfx.Module, frameworkfx.Grace(scheduler.DefaultGrace), schedulerfx.At("/jobs"), fx.NopLogger,
 		fx.Supply(framework.Config{Servers: []string{"zk1.example.com", "zk2.example.com"}}),
 		fx.Provide(func() *Reports { return &Reports{} }),
 		schedulerfx.AsJob(func(r *Reports) scheduler.Job {

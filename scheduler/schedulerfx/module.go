@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// At provides the *scheduler.Scheduler at a path, on the application's client, and runs the jobs that
-// AsJob provides, and those that are added to the scheduler, from the application's start to its
-// stop. Start does not wait for ZooKeeper. Stop waits until runs have ended, for the drain time
-// (scheduler.WithDrain); the application does not build if that is longer than its stop allows, see
+// At provides the *scheduler.Scheduler at a path, on the application's client, and runs the jobs
+// that AsJob provides, and those that are added to the scheduler, from the application's start to
+// its stop. Start does not wait for ZooKeeper. Stop waits until runs have ended, for the grace
+// (scheduler.WithGrace); the application does not build if that is longer than its stop allows, see
 // frameworkfx.Grace. If the scheduler cannot go on, the application is shut down with exit code 1.
 // Nothing happens before there is a job.
 func At(path string, opts ...scheduler.Option) fx.Option {
@@ -63,7 +63,7 @@ func provide(p params, path string, opts []scheduler.Option) (*scheduler.Schedul
 
 // run runs the scheduler between the application's start and stop.
 func run(app appmodule.App, client *framework.Client, s *scheduler.Scheduler) error {
-	if err := app.CheckGrace("scheduler.WithDrain", s.DrainTime()); err != nil {
+	if err := app.CheckGrace("scheduler.WithGrace", s.Grace()); err != nil {
 		return err
 	}
 	app.Run(drain.Work, "scheduler", s.Path(), client.Logger(), s.Run)

@@ -86,7 +86,7 @@ func lasting(d time.Duration) func(context.Context, scheduler.Run) error {
 // app is an application with the scheduler's module, on a server in memory, in virtual time.
 func (w *world) app(opts ...fx.Option) *fxtest.App {
 	return fxtest.New(w.t, append([]fx.Option{
-		frameworkfx.Module, schedulerfx.At(testPath),
+		frameworkfx.Module, frameworkfx.Grace(scheduler.DefaultGrace), schedulerfx.At(testPath),
 		fx.Supply(framework.Config{Servers: w.Servers(), SessionTimeout: timeout}),
 		frameworkfx.AsOption(framework.WithDialer(w.Link("app").DialContext)),
 		frameworkfx.AsOption(framework.WithClock(framework.TimeClock())),
@@ -150,7 +150,7 @@ func TestModuleShutsTheApplicationDownWhenItCannotGoOn(t *testing.T) {
 func TestModuleRefusesBadJobs(t *testing.T) {
 	client := fx.Options(frameworkfx.Module, fx.NopLogger,
 		fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
-	base := fx.Options(client, schedulerfx.At(testPath))
+	base := fx.Options(client, schedulerfx.At(testPath, scheduler.WithGrace(10*time.Second)))
 	j := func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }
 	require.NoError(t, fx.New(base).Err(), "no jobs, nothing to do")
 	require.ErrorIs(t, fx.New(base, schedulerfx.AsJob(j), schedulerfx.AsJob(j)).Err(), scheduler.ErrDuplicateJob)
@@ -159,8 +159,8 @@ func TestModuleRefusesBadJobs(t *testing.T) {
 		scheduler.ErrInvalidSpec)
 	require.NoError(t, fx.New(base, schedulerfx.AsJob(scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick})).Err())
 	require.ErrorIs(t, fx.New(client, schedulerfx.At("x")).Err(), framework.ErrInvalidPath)
-	long := schedulerfx.AsOption(func() scheduler.Option { return scheduler.WithDrain(time.Minute) })
-	require.ErrorContains(t, fx.New(base, long).Err(), "scheduler.WithDrain: functions may take 1m0s to end, and the "+
+	long := schedulerfx.AsOption(func() scheduler.Option { return scheduler.WithGrace(time.Minute) })
+	require.ErrorContains(t, fx.New(base, long).Err(), "scheduler.WithGrace: functions may take 1m0s to end, and the "+
 		"application's stop allows 11.25s: give fx.New frameworkfx.Grace(1m0s)")
 	require.NoError(t, fx.New(base, long, frameworkfx.Grace(time.Minute)).Err())
 }

@@ -55,6 +55,6 @@ func (t *thresholdFlags) options() ([]monitor.Option, error) {
 		monitor.WithOldItem(time.Duration(t.oldItem)),
 		monitor.WithAttempts(t.attempts), monitor.WithHeldItem(time.Duration(t.heldItem)),
 		monitor.WithDeadLetters(t.deadLetters),
-		monitor.WithSessionBytes(t.sessionBytes), monitor.Without(without...),
+		monitor.WithSessionBytes(t.sessionBytes), monitor.WithoutProblems(without...),
 	}, nil
 }

@@ -54,10 +54,10 @@ func (c *configCommand) addSetFlags(cmd *cobra.Command) {
 
 func (c *configCommand) setOptions(cmd *cobra.Command) (opts []config.SetOption) {
 	if cmd.Flags().Changed("if") {
-		opts = append(opts, config.If(c.version))
+		opts = append(opts, config.WithExpectedVersion(c.version))
 	}
 	if cmd.Flags().Changed("note") {
-		opts = append(opts, config.Note(c.note))
+		opts = append(opts, config.WithNote(c.note))
 	}
 	return opts
 }
@@ -199,7 +199,7 @@ func (c *configCommand) edit(ctx context.Context, v *config.Value[[]byte]) error
 	}
 	err = cmp.Or(err, unread)
 	if err == nil {
-		err = v.Set(ctx, edited, config.If(now.Version), config.Note(c.note))
+		err = v.Set(ctx, edited, config.WithExpectedVersion(now.Version), config.WithNote(c.note))
 	}
 	if err != nil {
 		c.PrintNotice("the edited text is in %s", name)

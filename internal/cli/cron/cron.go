@@ -1,4 +1,5 @@
-// Package cron has the subcommand that runs scheduled commands, and those that show and control jobs.
+// Package cron has the subcommand that runs scheduled commands, and those that show and control
+// jobs.
 package cron
 
 import (
@@ -123,7 +124,7 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 		}
 		c.printEvent(e)
 	}
-	s := scheduler.New(c.Client, c.Path, scheduler.WithDrain(math.MaxInt64), scheduler.WithObserver(observe))
+	s := scheduler.New(c.Client, c.Path, scheduler.WithGrace(math.MaxInt64), scheduler.WithObserver(observe))
 	stored.jobs = s
 	job := c.newJob(name, c.schedule)
 	stored.command = describeCommand(name, c.Command)

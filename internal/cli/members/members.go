@@ -235,9 +235,9 @@ func (f *cordonFlags) addCordonFlags(streams *cli.Streams, cmd *cobra.Command) {
 }
 
 func (f *cordonFlags) cordonOptions() []members.CordonOption {
-	opts := []members.CordonOption{members.Reason(f.reason)}
+	opts := []members.CordonOption{members.WithReason(f.reason)}
 	if f.absent {
-		opts = append(opts, members.EvenIfAbsent())
+		opts = append(opts, members.WithAbsentMember())
 	}
 	return opts
 }

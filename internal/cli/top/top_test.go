@@ -215,7 +215,7 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
-		of := scheduler.New(client, cli.JobsDir+"/nightly", scheduler.WithDrain(0))
+		of := scheduler.New(client, cli.JobsDir+"/nightly", scheduler.WithGrace(0))
 		require.NoError(t, of.Add(scheduler.Job{Name: "nightly", Spec: "* * * * *",
 			Run: func(context.Context, scheduler.Run) error { return nil }}))
 		ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)

@@ -40,7 +40,7 @@ func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			if rng.IntN(2) == 0 {
 				c.request.Token = p.services.setting.Current().Version
 				c.refusals = []error{config.ErrConflict}
-				opts = append(opts, config.If(c.request.Token))
+				opts = append(opts, config.WithExpectedVersion(c.request.Token))
 			}
 			_ = c.run(callCtx, p, func(int64,
 				*event) error {
@@ -72,7 +72,7 @@ func tallyActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			refusals: []error{config.ErrConflict}}
 		_ = c.run(callCtx, p, func(int64, *event) error {
 			return p.services.tally.Set(callCtx, tallyValue{c.request.Number, c.request.Item},
-				config.If(before.Version))
+				config.WithExpectedVersion(before.Version))
 		})
 		wait(ctx, randomPause(rng, 200*time.Millisecond), t.stop)
 	}

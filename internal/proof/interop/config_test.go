@@ -54,9 +54,9 @@ func testConfig(t *testing.T, ctx context.Context, client *framework.Client, pee
 	theySee("theirs")
 	before := v.Current().Version
 	peer.do(Command{Do: peer.set, Node: node, Part: "theirs again"})
-	require.ErrorIs(t, v.Set(ctx, "too late", config.If(before)), config.ErrConflict)
+	require.ErrorIs(t, v.Set(ctx, "too late", config.WithExpectedVersion(before)), config.ErrConflict)
 	weSee("theirs again")
-	require.NoError(t, v.Set(ctx, "ours again", config.If(v.Current().Version)))
+	require.NoError(t, v.Set(ctx, "ours again", config.WithExpectedVersion(v.Current().Version)))
 	theySee("ours again")
 	records, err := v.History(ctx)
 	require.NoError(t, err)

@@ -138,14 +138,14 @@ func useMembers(ctx context.Context, t *testing.T, c *framework.Client, _ *backg
 	g := members.New(c, "/groups/one")
 	_, err := g.Join(ctx, "one", members.Info{Metadata: members.Metadata{"a": "b"}})
 	require.NoError(t, err)
-	require.NoError(t, g.Cordon(ctx, "one", members.Reason("an update")))
+	require.NoError(t, g.Cordon(ctx, "one", members.WithReason("an update")))
 }
 
 // useConfig sets a value twice, so that it has a history.
 func useConfig(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
 	v := config.New(c, "/config/value", config.Text(), config.WithDefault("none"))
 	require.NoError(t, v.Set(ctx, "one"))
-	require.NoError(t, v.Set(ctx, "two", config.Note("why")))
+	require.NoError(t, v.Set(ctx, "two", config.WithNote("why")))
 }
 
 func useIDs(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {

@@ -120,7 +120,7 @@ func (s *configWorkload) set(a *actor, ctx context.Context, v *config.Value[stri
 	text := fmt.Sprint(s.sim.nextNumber())
 	var opts []config.SetOption
 	if oneIn(a.rng, 2) {
-		opts = append(opts, config.If(v.Current().Version))
+		opts = append(opts, config.WithExpectedVersion(v.Current().Version))
 	}
 	err := v.Set(ctx, text, opts...)
 	a.waitWhileFrozen()

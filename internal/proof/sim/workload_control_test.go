@@ -101,7 +101,7 @@ const maxRunTime = 8 * time.Second
 func (s *controlWorkload) runMember(a *actor, length time.Duration, end <-chan struct{}) {
 	m := &controlledMember{limit: pickOne(a.rng, 0, 1, 1, 2)}
 	options := []scheduler.Option{scheduler.WithNow(a.now),
-		scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
+		scheduler.WithGrace(durationBetween(a.rng, 0, 5*time.Second))}
 	if m.limit > 0 {
 		options = append(options, scheduler.WithMaxConcurrent(m.limit))
 	}

@@ -124,7 +124,7 @@ func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan stru
 		ran: map[string]bool{},
 	}
 	m.Scheduler = scheduler.New(a.client, s.path(), scheduler.WithNow(a.now),
-		scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second)))
+		scheduler.WithGrace(durationBetween(a.rng, 0, 5*time.Second)))
 	for i, j := range s.jobs {
 		if i == 0 || end == nil || oneIn(a.rng, 2) {
 			s.add(m, j, a.rng)

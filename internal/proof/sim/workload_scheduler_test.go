@@ -59,7 +59,7 @@ func (s *schedulerWorkload) runActor(a *actor) {
 
 func (s *schedulerWorkload) runMember(a *actor) {
 	options := []scheduler.Option{scheduler.WithNow(a.now),
-		scheduler.WithDrain(durationBetween(a.rng, 0, 5*time.Second))}
+		scheduler.WithGrace(durationBetween(a.rng, 0, 5*time.Second))}
 	m := scheduler.New(a.client, s.path(), options...)
 	for _, j := range s.jobs {
 		j.Run = func(ctx context.Context, run scheduler.Run) error { return s.runJob(a, ctx, run) }
