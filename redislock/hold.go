@@ -18,11 +18,12 @@ import (
 	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
-// hold is the hold on a lock. It implements lockstore.Hold.
+// hold is the hold on a lock. It implements lockstore.Hold. Its lease calls Release at its end.
 type hold struct {
 	contender *contender
 	life      lifetime.Lifetime
 	expiry    *expiry
+	renewal   *time.Timer // begins renewals; nil without them. Most holds end before
 
 	mu       sync.Mutex
 	released *released // nil before Release
@@ -32,10 +33,8 @@ type hold struct {
 func beginHold(values context.Context, c *contender, g grant) *hold {
 	h := &hold{contender: c, expiry: newExpiry(c.clock, g.sent+c.leaseLength())}
 	h.life.Init(h.expiry, values)
-	ended := h.life.BareContext()
-	context.AfterFunc(ended, h.expiry.stop)
 	if !c.opts.fixed {
-		go h.renew(ended, g.sent)
+		h.renewal = time.AfterFunc(g.sent+c.opts.expiry/3-c.clock.Now(), h.renew)
 	}
 	return h
 }
@@ -51,28 +50,29 @@ func (h *hold) Remaining() time.Duration     { return h.expiry.remaining() }
 // CleanupTimeout is a third of the expiry: after that others may have the lock soon anyway.
 func (h *hold) CleanupTimeout() time.Duration { return h.contender.opts.expiry / 3 }
 
-// renew renews the lock, which was acquired by what was sent at sent, until ctx ends with the hold.
-func (h *hold) renew(ctx context.Context, sent time.Duration) {
-	c := h.contender
+// renew renews the lock until the hold ends.
+func (h *hold) renew() {
+	c, ctx := h.contender, h.life.BareContext()
 	pauses := backoff.New(c.opts.expiry/100, c.opts.expiry/10)
-	next := sent + c.opts.expiry/3
-	for backoff.Pause(ctx, next-c.clock.Now()) == nil {
-		sent = c.clock.Now()
+	for {
+		sent := c.clock.Now()
+		next := sent + c.opts.expiry/3
 		err := h.renewOnce(ctx, sent)
-		if err == nil {
-			pauses.Reset()
-			next = sent + c.opts.expiry/3
-			continue
-		}
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if errors.Is(err, ErrLost) || errors.Is(err, redis.ErrClosed) {
+		case err == nil:
+			pauses.Reset()
+		case errors.Is(err, ErrLost) || errors.Is(err, redis.ErrClosed):
 			h.life.End(err)
 			return
+		default:
+			h.tellRenewalError(err)
+			next = c.clock.Now() + pauses.Next()
 		}
-		h.tellRenewalError(err)
-		next = c.clock.Now() + pauses.Next()
+		if backoff.Pause(ctx, next-c.clock.Now()) != nil {
+			return
+		}
 	}
 }
 
@@ -114,17 +114,19 @@ func (h *hold) Release(cause error, queued func()) primitives.Discarded {
 	if h.released != nil {
 		return h.released
 	}
-	left := h.expiry.remaining()
+	c := h.contender
+	// the key may live for the margin longer than the lease
+	within := h.expiry.remaining() + c.opts.expiry - c.leaseLength()
 	h.life.End(cause)
+	h.expiry.stop()
+	if h.renewal != nil {
+		h.renewal.Stop()
+	}
 	h.released = &released{done: make(chan struct{})}
 	if queued != nil {
 		queued()
 	}
-	go func(r *released) {
-		defer close(r.done)
-		// the key may live for the margin longer than the lease
-		r.set(h.contender.giveBack(max(left, 0) + h.contender.opts.expiry - h.contender.leaseLength()))
-	}(h.released)
+	go h.released.run(within, c.giveBack)
 	return h.released
 }
 
@@ -136,10 +138,24 @@ type released struct {
 	err error
 }
 
-func (r *released) set(err error) {
+// run gives the lock back. go-redis may return later than its context ends.
+func (r *released) run(within time.Duration, giveBack func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	late := context.AfterFunc(ctx, func() {
+		r.end(fmt.Errorf("%w: no answer within %v", ErrExpired, within.Round(time.Millisecond)))
+	})
+	err := giveBack(ctx)
+	if late() {
+		r.end(err)
+	}
+}
+
+func (r *released) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = err
+	close(r.done)
 }
 
 // Done is closed when the server has answered, or when the key has expired.

@@ -2,8 +2,6 @@ package redislock
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -53,7 +51,7 @@ func newLock(client redis.UniversalClient, name string, opts []Option) *lock {
 		l.err = fmt.Errorf("%w: the client is nil", ErrInvalid)
 		return l
 	}
-	l.wakes.client, l.wakes.channel = client, channelOf(name)
+	l.wakes.begin(client, name)
 	if l.err = checkName(name); l.err == nil {
 		l.opts, l.err = optionsOf(opts)
 	}
@@ -86,7 +84,7 @@ func (l *lock) acquire(ctx context.Context, op string, m *mode, waits bool) (lea
 	if lease != nil || err != nil {
 		return lease, failure.Wrap(op, l.name, err)
 	}
-	c := &contender{lock: l, mode: m, owner: newOwner(), waits: waits}
+	c := &contender{lock: l, mode: m, owner: l.wakes.newOwner(m.shared), waits: waits}
 	g, err := c.wait(ctx)
 	if err != nil {
 		return nil, failure.Wrap(op, l.name, err)
@@ -121,6 +119,7 @@ type contender struct {
 	owner string
 	waits bool
 
+	attempts   int           // firstAttempt, or what follows it
 	unanswered <-chan answer // of an acquisition whose answer the call did not wait for
 	mayHave    bool          // the server may know this owner: as the holder, in the line, or as a writer
 }
@@ -132,7 +131,10 @@ type grant struct {
 }
 
 // refusal says that the lock is not free.
-type refusal struct{ again time.Duration } // when it may be free, by the server
+type refusal struct {
+	again time.Duration // when it may be free, by the server; negative if that is not known
+	soon  bool          // againSoon
+}
 
 func (refusal) Error() string { return locks.ErrNotAcquired.Error() }
 func (refusal) Unwrap() error { return locks.ErrNotAcquired }
@@ -146,7 +148,9 @@ func (c *contender) wait(ctx context.Context) (g grant, err error) {
 				if c.unanswered != nil {
 					<-c.unanswered // the server executes it before what is sent now, or never
 				}
-				_ = c.giveBack(c.opts.expiry) // else it expires
+				within, cancel := context.WithTimeout(context.Background(), c.opts.expiry)
+				defer cancel()
+				_ = c.giveBack(within) // else it expires
 			}()
 		}
 	}()
@@ -155,42 +159,46 @@ func (c *contender) wait(ctx context.Context) (g grant, err error) {
 	if !c.waits || !errors.As(err, &refused) {
 		return g, err
 	}
-	w := c.wakes.join(c.owner, c.mode.shared)
+	w := c.wakes.join(c.owner)
 	defer c.wakes.leave(w)
 	pauses := backoff.New(c.opts.expiry/100, c.opts.expiry/10)
 	for {
-		if w.wait(ctx, c.pauseBeforeAttempt(refused.again)) != nil {
+		if w.wait(ctx, c.pauseBeforeAttempt(refused)) != nil {
 			return grant{}, failure.Ended(ctx)
+		}
+		c.attempts = laterAttempt
+		if refused.soon {
+			c.attempts = repeatedAttempt
 		}
 		g, err = c.attempt(ctx)
 		switch {
 		case err == nil:
-			if c.mode.shared {
-				c.wakes.wakeFirst(true) // another reader may hold, too
-			}
 			return g, nil
 		case errors.As(err, &refused):
 			pauses.Reset()
 		case ctx.Err() == nil && isTransient(err):
-			refused.again = pauses.Next()
+			refused = refusal{again: pauses.Next()}
 		default:
 			return grant{}, err
 		}
 	}
 }
 
-// pauseBeforeAttempt is how long a contender waits for a wake: until the key expires, with some
+// pauseBeforeAttempt is how long a contender waits for a call: until the key expires, with some
 // jitter, but no longer than a third of the expiry, in case a message is lost. In a line it also
 // gives a sign of life.
-func (c *contender) pauseBeforeAttempt(again time.Duration) time.Duration {
+func (c *contender) pauseBeforeAttempt(refused refusal) time.Duration {
+	if refused.soon {
+		return 2*time.Millisecond + mathrand.N(6*time.Millisecond)
+	}
 	longest := c.opts.expiry / 3
 	if c.mode == inOrder {
 		longest = min(longest, lineStay/3)
 	}
-	if again < 0 || again > longest {
+	if refused.again < 0 || refused.again > longest {
 		return longest
 	}
-	return again + time.Millisecond + mathrand.N(longest/20)
+	return refused.again + time.Millisecond + mathrand.N(longest/20)
 }
 
 // attempt asks the server once.
@@ -200,7 +208,8 @@ func (c *contender) attempt(ctx context.Context) (grant, error) {
 		waits = 1
 	}
 	sent := c.clock.Now()
-	answer := c.send(ctx, c.mode.acquire, c.owner, c.opts.expiry.Milliseconds(), waits, lineStay.Milliseconds())
+	answer := c.send(ctx, c.mode.acquire, c.owner, c.opts.expiry.Milliseconds(), waits, lineStay.Milliseconds(),
+		c.attempts)
 	select {
 	case a := <-answer:
 		return c.read(a, sent)
@@ -223,7 +232,7 @@ func (c *contender) read(a answer, sent time.Duration) (grant, error) {
 		return grant{}, fmt.Errorf("%w: the answer has %d numbers, not 2", ErrForeign, len(a.numbers))
 	case !a.granted():
 		c.mayHave = c.mayHave || c.waits
-		return grant{}, refusal{time.Duration(a.numbers[1]) * time.Millisecond}
+		return grant{}, refusal{time.Duration(a.numbers[1]) * time.Millisecond, a.numbers[1] == againSoon}
 	}
 	c.mayHave = true
 	if took := c.clock.Now() - sent; took >= c.leaseLength() {
@@ -239,22 +248,16 @@ func (l *lock) leaseLength() time.Duration {
 }
 
 // giveBack releases what the contender has, or may have, in Redis. It tries again until the server
-// has answered. Its error is ErrExpired if that takes longer than within, after which the key has
-// expired.
-func (c *contender) giveBack(within time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
+// has answered or ctx ends, after which the key has expired.
+func (c *contender) giveBack(ctx context.Context) error {
 	pauses := backoff.New(c.opts.expiry/1000, c.opts.expiry/30)
 	for {
-		select {
-		case a := <-c.send(ctx, release, c.owner, channelOf(c.name)):
-			if a.err == nil || errors.Is(a.err, redis.ErrClosed) {
-				return a.err
-			}
-		case <-ctx.Done():
+		err := release.Run(ctx, c.client, c.keys, c.owner, callsOf(c.name)).Err()
+		if err == nil || errors.Is(err, redis.ErrClosed) {
+			return err
 		}
 		if pauses.Pause(ctx) != nil {
-			return fmt.Errorf("%w: no answer within %v", ErrExpired, within.Round(time.Millisecond))
+			return ErrExpired
 		}
 	}
 }
@@ -300,11 +303,4 @@ func parse(v any, err error) answer {
 		a.numbers = append(a.numbers, n)
 	}
 	return a
-}
-
-// newOwner returns a random number that no other contender has.
-func newOwner() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

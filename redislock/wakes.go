@@ -2,9 +2,10 @@ package redislock
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,35 +14,56 @@ import (
 	"github.com/lockstep-go/lockstep/internal/backoff"
 )
 
-// wakes wakes the waiters of one lock in this process when releases are published. It subscribes
-// while there are waiters, and for a moment after.
+// wakes wakes the waiters of one lock in this process when they are called. It subscribes while there
+// are waiters, and for a moment after.
 type wakes struct {
 	client  redis.UniversalClient
+	process string // names this process's channel, and begins its owners
 	channel string
 
 	mu      sync.Mutex
-	waiters []*waiter // in the order of their calls
-	end     func()    // ends the subscription; nil without one
+	waiters map[string]*waiter // by owner
+	end     func()             // ends the subscription; nil without one
 	idle    *time.Timer
 }
 
 // waiter is a waiting call.
 type waiter struct {
-	owner  string
-	shared bool
-	woken  chan struct{} // has room for one
+	owner string
+	woken chan struct{} // has room for one
+}
+
+func (ws *wakes) begin(client redis.UniversalClient, name string) {
+	ws.client, ws.process, ws.waiters = client, randomHex(8), map[string]*waiter{}
+	ws.channel = callsOf(name) + ws.process
+}
+
+// newOwner returns a name that no other contender has, from which a release knows how to call it: the
+// process's part of the channel, and whether it reads.
+func (ws *wakes) newOwner(shared bool) string {
+	kind := "w"
+	if shared {
+		kind = "r"
+	}
+	return ws.process + ":" + kind + randomHex(16)
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
 }
 
 // subscriptionLinger is how long a subscription without waiters stays for the next one.
 const subscriptionLinger = time.Second
 
-// join adds a waiter. It is woken once the subscription has begun, since releases before that were
+// join adds a waiter. It is woken once the subscription has begun, since calls before that were
 // missed.
-func (ws *wakes) join(owner string, shared bool) *waiter {
-	w := &waiter{owner: owner, shared: shared, woken: make(chan struct{}, 1)}
+func (ws *wakes) join(owner string) *waiter {
+	w := &waiter{owner: owner, woken: make(chan struct{}, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.waiters = append(ws.waiters, w)
+	ws.waiters[owner] = w
 	switch {
 	case ws.end == nil:
 		ctx, cancel := context.WithCancel(context.Background())
@@ -52,33 +74,30 @@ func (ws *wakes) join(owner string, shared bool) *waiter {
 			ws.idle.Stop()
 			ws.idle = nil
 		}
-		w.wake() // between its attempt and now a release may have been published
+		w.wake() // between its attempt and now it may have been called
 	}
 	return w
 }
 
-// leave removes a waiter, and passes a wake on that it has not used.
+// leave removes a waiter. One that was called and holds nothing gives back what it has, which calls
+// the next.
 func (ws *wakes) leave(w *waiter) {
 	ws.mu.Lock()
-	ws.waiters = slices.DeleteFunc(ws.waiters, func(other *waiter) bool { return other == w })
-	if len(ws.waiters) == 0 && ws.idle == nil {
-		var idle *time.Timer
-		idle = time.AfterFunc(subscriptionLinger, func() {
-			ws.mu.Lock()
-			defer ws.mu.Unlock()
-			if ws.idle == idle {
-				ws.end()
-				ws.end, ws.idle = nil, nil
-			}
-		})
-		ws.idle = idle
+	defer ws.mu.Unlock()
+	delete(ws.waiters, w.owner)
+	if len(ws.waiters) > 0 || ws.idle != nil {
+		return
 	}
-	ws.mu.Unlock()
-	select {
-	case <-w.woken:
-		ws.wakeFirst(w.shared)
-	default:
-	}
+	var idle *time.Timer
+	idle = time.AfterFunc(subscriptionLinger, func() {
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		if ws.idle == idle {
+			ws.end()
+			ws.end, ws.idle = nil, nil
+		}
+	})
+	ws.idle = idle
 }
 
 // listen subscribes until ctx ends, again whenever the connection fails.
@@ -101,8 +120,8 @@ const (
 	silence = 3
 )
 
-// listenOnce wakes waiters at each message of one connection, and when the subscription begins,
-// since releases before that were missed. It reports whether the subscription has begun.
+// listenOnce wakes waiters at each call on one connection, and all when the subscription begins, since
+// calls before that were missed. It reports whether the subscription has begun.
 func (ws *wakes) listenOnce(ctx context.Context) (begun bool) {
 	sub := ws.client.Subscribe(ctx)
 	defer func() { _ = sub.Close() }()
@@ -122,38 +141,27 @@ func (ws *wakes) listenOnce(ctx context.Context) (begun bool) {
 		switch e := event.(type) {
 		case *redis.Subscription:
 			begun = true
-			ws.wakeAny()
+			ws.wakeAll()
 		case *redis.Message:
-			if e.Payload == "" {
-				ws.wakeAny()
-			} else {
-				ws.wakeOwner(e.Payload)
-			}
+			ws.wake(e.Payload)
 		}
 	}
 	return begun
 }
 
-// wakeAny wakes the first waiter of each kind.
-func (ws *wakes) wakeAny() {
-	ws.wakeFirst(false)
-	ws.wakeFirst(true)
-}
-
-// wakeFirst wakes the first waiter of a kind. If it acquires the lock for reading, it wakes the next.
-func (ws *wakes) wakeFirst(shared bool) {
-	ws.wakeWhere(func(w *waiter) bool { return w.shared == shared })
-}
-
-func (ws *wakes) wakeOwner(owner string) {
-	ws.wakeWhere(func(w *waiter) bool { return w.owner == owner })
-}
-
-func (ws *wakes) wakeWhere(is func(*waiter) bool) {
+func (ws *wakes) wakeAll() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if i := slices.IndexFunc(ws.waiters, is); i >= 0 {
-		ws.waiters[i].wake()
+	for _, w := range ws.waiters {
+		w.wake()
+	}
+}
+
+func (ws *wakes) wake(owner string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w := ws.waiters[owner]; w != nil {
+		w.wake()
 	}
 }
 
