@@ -32,9 +32,11 @@
 //
 // # Waiting
 //
-// A release is published, and wakes a waiter in each process. In case a message is lost, a waiter
-// also tries again when the key expires, and at a third of the expiry. Grants are in no order,
-// except with [WithArrivalOrder].
+// A release calls the waiter that has waited the longest since its last call, of all processes, or
+// the readers. One that finds the lock taken by a newcomer tries once more within 8 ms. In case a
+// message is lost, or the called process stands still, a waiter also tries again when the key
+// expires, and at a third of the expiry. Grants are in no order, except with [WithArrivalOrder]: a
+// newcomer may overtake waiters, which is what a lock that all want at once is fast by.
 //
 // # Servers
 //
@@ -50,7 +52,9 @@
 //	{<name>}:line      sorted set: waiters by arrival, with WithArrivalOrder
 //	{<name>}:stays     sorted set: the same by the time until which they count without a sign of life
 //	{<name>}:arrivals  number of arrivals
-//	{<name>}:released  channel
+//	{<name>}:waiting   sorted set: owners that wait for a call, by the time of their last attempt; expires
+//	{<name>}:called    the owner that was called and has not tried since; expires after 100 ms
+//	{<name>}:calls:*   channels, one for each process
 //
 // The key <name> is that of other locks by SET NX PX on one server, such as redsync's with one pool:
 // they and a Mutex exclude each other.

@@ -42,11 +42,14 @@ type lock struct {
 	opts   options
 	clock  clock.Clock
 	wakes  wakes
-	err    error // of the arguments; every call returns it
+	alarms alarms
+	work   chan func() // for goroutines that have nothing to do; see run
+	err    error       // of the arguments; every call returns it
 }
 
 func newLock(client redis.UniversalClient, name string, opts []Option) *lock {
-	l := &lock{client: client, name: name, keys: keysOf(name), clock: clock.System()}
+	l := &lock{client: client, name: name, keys: keysOf(name), clock: clock.System(),
+		work: make(chan func())}
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		l.err = fmt.Errorf("%w: the client is nil", ErrInvalid)
 		return l
@@ -274,11 +277,33 @@ func (a answer) granted() bool { return a.err == nil && len(a.numbers) > 0 && a.
 // ReadTimeout even if ctx has ended.
 func (l *lock) send(ctx context.Context, script *redis.Script, args ...any) <-chan answer {
 	answers := make(chan answer, 1)
-	go func() {
+	l.run(func() {
 		v, err := script.Run(ctx, l.client, l.keys, args...).Result()
 		answers <- parse(v, err)
-	}()
+	})
 	return answers
+}
+
+// run calls f in another goroutine: in one that has just ended another call, if there is one. The
+// stack of a new one would have to grow for go-redis, which takes a tenth of the time of a free lock.
+func (l *lock) run(f func()) {
+	select {
+	case l.work <- f:
+	default:
+		go func() {
+			idle := time.NewTimer(linger)
+			defer idle.Stop()
+			for {
+				f()
+				idle.Reset(linger)
+				select {
+				case f = <-l.work:
+				case <-idle.C:
+					return
+				}
+			}
+		}()
+	}
 }
 
 // parse reads an answer of numbers. A server may send them as text, too.

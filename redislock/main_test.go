@@ -41,15 +41,7 @@ type memoryServer struct{ *miniredis.Miniredis }
 
 // newClient returns a client with a link of its own, and closes the client at the end of the test.
 func (s *memoryServer) newClient(t *testing.T) (*redis.Client, *link) {
-	to := &link{server: s}
-	client := redis.NewClient(&redis.Options{
-		Dialer:                   to.dial,
-		DialerRetries:            1,
-		ReadTimeout:              time.Second,
-		DisableIdentity:          true,
-		ConnMaxIdleTime:          -1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	client, to := s.connect()
 	t.Cleanup(func() {
 		// what is given back in the background ends with the expiry
 		time.Sleep(2 * DefaultExpiry)
@@ -57,6 +49,18 @@ func (s *memoryServer) newClient(t *testing.T) (*redis.Client, *link) {
 		time.Sleep(2 * time.Second) // the pool looks once more for a server that was away
 	})
 	return client, to
+}
+
+func (s *memoryServer) connect() (*redis.Client, *link) {
+	to := &link{server: s}
+	return redis.NewClient(&redis.Options{
+		Dialer:                   to.dial,
+		DialerRetries:            1,
+		ReadTimeout:              time.Second,
+		DisableIdentity:          true,
+		ConnMaxIdleTime:          -1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}), to
 }
 
 // link is the network between a client and the server.

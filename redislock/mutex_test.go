@@ -209,6 +209,103 @@ func TestALockThatIsGoneEndsItsLease(t *testing.T) {
 	})
 }
 
+// A release wakes one waiter of all processes, and passes over one whose process is gone.
+func TestAReleaseCallsOneWaiter(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		holder, err := NewMutex(a, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		gone, _ := s.connect()
+		go func() {
+			_, err := NewMutex(gone, "orders").virtual().Lock(t.Context())
+			require.ErrorIs(t, err, redis.ErrClosed)
+		}()
+		time.Sleep(time.Second)
+		require.NoError(t, gone.Close())
+		time.Sleep(DefaultExpiry / 3) // it tries, which fails
+		granted := make(chan *locks.Lease)
+		for range 5 {
+			client, _ := s.newClient(t)
+			go func() {
+				lease, err := NewMutex(client, "orders").virtual().Lock(t.Context())
+				require.NoError(t, err)
+				granted <- lease
+			}()
+		}
+		time.Sleep(time.Second)
+		waiting, err := s.ZMembers("{orders}:waiting")
+		require.NoError(t, err)
+		require.Len(t, waiting, 6)
+		for left := 4; left > 0; left-- {
+			began := time.Now()
+			require.NoError(t, holder.Release(t.Context()))
+			holder = <-granted
+			require.Zero(t, time.Since(began))
+			synctest.Wait()
+			waiting, err = s.ZMembers("{orders}:waiting")
+			require.NoError(t, err)
+			require.Len(t, waiting, left)
+		}
+		require.NoError(t, holder.Release(t.Context()))
+		require.NoError(t, (<-granted).Release(t.Context()))
+		require.Equal(t, []string{"{orders}:token"}, s.Keys())
+	})
+}
+
+func TestACalledWaiterThatFindsANewcomerTriesAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		b, toB := s.newClient(t)
+		m := NewMutex(a, "orders").virtual()
+		lease, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		granted := make(chan *locks.Lease)
+		go func() {
+			lease, err := NewMutex(b, "orders").virtual().Lock(t.Context())
+			require.NoError(t, err)
+			granted <- lease
+		}()
+		time.Sleep(time.Second)
+		toB.set(func(l *link) { l.delay = time.Millisecond })
+		require.NoError(t, lease.Release(t.Context()))
+		lease, err = m.Lock(t.Context()) // the waiter gets its call in a millisecond
+		require.NoError(t, err)
+		time.Sleep(3 * time.Millisecond)
+		require.NoError(t, lease.Release(t.Context()))
+		began := time.Now()
+		lease = <-granted
+		require.Less(t, time.Since(began), 10*time.Millisecond)
+		require.NoError(t, lease.Release(t.Context()))
+
+		// one that is called and cannot answer keeps the lock from the others no longer than a lost message
+		toB.set(func(l *link) { l.delay = 0 })
+		lease, err = m.Lock(t.Context())
+		require.NoError(t, err)
+		go func() {
+			lease, err := NewMutex(b, "orders").virtual().Lock(t.Context())
+			require.NoError(t, err)
+			granted <- lease
+		}()
+		time.Sleep(time.Second)
+		c, _ := s.newClient(t)
+		other := make(chan *locks.Lease)
+		go func() {
+			lease, err := NewMutex(c, "orders").virtual().Lock(t.Context())
+			require.NoError(t, err)
+			other <- lease
+		}()
+		time.Sleep(time.Second)
+		toB.set(func(l *link) { l.cut = true })
+		began = time.Now()
+		require.NoError(t, lease.Release(t.Context()))
+		lease = <-other
+		require.LessOrEqual(t, time.Since(began), DefaultExpiry/3)
+		toB.set(func(l *link) { l.cut = false })
+		require.NoError(t, lease.Release(t.Context()))
+		require.NoError(t, (<-granted).Release(t.Context()))
+	})
+}
+
 func TestLimitsOfALease(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		client, _ := s.newClient(t)

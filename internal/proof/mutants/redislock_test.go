@@ -18,8 +18,8 @@ var redislockMutants = []mutant{
 	{
 		promise: "While one Redis primary keeps its data",
 		name:    "a release compares no owner", file: "redislock/scripts.go", test: "TestALockThatIsGoneEndsItsLease",
-		old: "	if redis.call('GET', key) == ARGV[1] then\n		had",
-		new: "	if redis.call('GET', key) then\n		had",
+		old: "if redis.call('GET', KEYS[1]) == ARGV[1] then\n	had",
+		new: "if redis.call('GET', KEYS[1]) then\n	had",
 	},
 	{
 		promise: "While one Redis primary keeps its data",
@@ -61,14 +61,26 @@ var redislockMutants = []mutant{
 		promise: "A call on Redis that has ended leaves nothing",
 		name:    "no release is published", file: "redislock/scripts.go",
 		test: "TestGrantsExcludeEachOtherAndTokensRise",
-		old:  "redis.call('PUBLISH', ARGV[2], redis.call('ZRANGE', KEYS[5], 0, 0)[1] or '')",
-		new:  "local nobody = 0",
+		old:  "return redis.call('PUBLISH', ARGV[2] .. string.match(owner, '^%x*'), owner) > 0",
+		new:  "return true",
 	},
 	{
 		promise: "A call on Redis that has ended leaves nothing",
-		name:    "a reader does not wake the next", file: "redislock/lock.go", test: "TestReadersAndAWriter",
-		old: "			if c.mode.shared {\n				c.wakes.wakeFirst(true) // another reader may hold, too\n			}\n",
-		new: "",
+		name:    "only one of the waiting readers is called", file: "redislock/scripts.go",
+		test: "TestReadersAndAWriter",
+		old:  "		readers = true", new: "		return had",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "a waiter to whom nobody listens is called", file: "redislock/scripts.go",
+		test: "TestAReleaseCallsOneWaiter",
+		old:  "	if call(waits) then", new: "	if call(waits) or true then",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "a waiter that finds a newcomer waits for the next call", file: "redislock/lock.go",
+		test: "TestACalledWaiterThatFindsANewcomerTriesAgain",
+		old:  "	if refused.soon {\n		return", new: "	if false {\n		return",
 	},
 	{
 		promise: "`WithArrivalOrder` grants in the order",
