@@ -138,9 +138,9 @@ func Register[Instance, Option any, Registration interface {
 	return p
 }
 
-// Join joins a group, such as a *members.Group, under an ID, when the service starts. The membership
-// is the last to end when the service stops, before the client is closed: others see the member
-// until its work has ended. The part's name is "member", the ID and the group's path.
+// Join joins a group, such as a *members.Group, under an ID, when the service starts. The
+// membership is the last to end when the service stops, before the client is closed: others see the
+// member until its work has ended. The part's name is "member", the ID and the group's path.
 func Join[Info, Option any, Membership interface {
 	Leave(ctx context.Context) error
 }](group interface {
@@ -191,8 +191,8 @@ func check(parts []Part) error {
 
 // argumentError returns the error of a recipe's arguments, if the recipe tells it.
 func argumentError(recipe any) error {
-	if r, tells := recipe.(interface{ Err() error }); tells {
-		return r.Err()
+	if r, tells := recipe.(interface{ Validate() error }); tells {
+		return r.Validate()
 	}
 	return nil
 }

@@ -65,6 +65,10 @@ func (b *DoubleBarrier) maxSize() int {
 // Path is the barrier's path.
 func (b *DoubleBarrier) Path() string { return b.stored.path }
 
+// Validate returns what is wrong with the arguments of NewDoubleBarrier, as every call does, or
+// nil. It sends no request.
+func (b *DoubleBarrier) Validate() error { return b.err }
+
 // Members is the number of members that enter together.
 func (b *DoubleBarrier) Members() int { return b.stored.size }
 

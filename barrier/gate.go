@@ -41,6 +41,10 @@ func NewGate(client *framework.Client, path string) *Gate {
 // Path is the gate's node.
 func (g *Gate) Path() string { return g.path }
 
+// Validate returns what is wrong with the arguments of NewGate, as every call does, or nil. It
+// sends no request.
+func (g *Gate) Validate() error { return g.err }
+
 // Raise raises the gate. It stays up until Lower, also when this process dies. If the gate is up
 // already and no lease holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds
 // the gate, ErrForeign or ErrNewer. If a reply is lost, and another client lowers the gate before

@@ -48,6 +48,10 @@ func NewLatch(client *framework.Client, path string, counts int) *Latch {
 // Path is the latch's path.
 func (l *Latch) Path() string { return l.path }
 
+// Validate returns what is wrong with the arguments of NewLatch, as every call does, or nil. It
+// sends no request.
+func (l *Latch) Validate() error { return l.err }
+
 // CountDown counts for the caller with this id, unless that caller has counted already. An id is
 // the name of a node: of a host or a task, say, without a slash. One transaction must be able to
 // reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of

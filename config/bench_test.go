@@ -85,7 +85,7 @@ func BenchmarkAChangeReachesReaders(b *testing.B) {
 		for i := range readers {
 			v := config.New(clients[i%readersClients], path, config.Bytes())
 			loops.Go(func() {
-				for s, err := range v.Changes(ctx) {
+				for s, err := range v.Follow(ctx) {
 					if err == nil && s.Source == config.FromServers {
 						got <- struct{}{}
 					}

@@ -53,11 +53,11 @@ func ExampleValue_Set() {
 	}
 }
 
-func ExampleValue_Changes() {
+func ExampleValue_Follow() {
 	var ctx context.Context
 	var value *config.Value[Limits] // from New
 
-	for now, err := range value.Changes(ctx) {
+	for now, err := range value.Follow(ctx) {
 		if err != nil {
 			return
 		}

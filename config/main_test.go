@@ -62,7 +62,7 @@ func (w *world) limits(m *zktest.Member, opts ...config.Option[limits]) *config.
 	w.t.Helper()
 	v := config.New(m.Client, path, config.JSON[limits](),
 		append([]config.Option[limits]{config.WithValidate(positive)}, opts...)...)
-	require.NoError(w.t, v.Err())
+	require.NoError(w.t, v.Validate())
 	return v
 }
 

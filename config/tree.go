@@ -92,8 +92,8 @@ func WithQuietTime[T any](quiet time.Duration) Option[T] {
 	}
 }
 
-// Err returns why the tree cannot be used, or nil; see Value.Err.
-func (t *Tree[T]) Err() error { return t.value.Err() }
+// Validate returns what is wrong with the arguments of NewTree, or nil; see Value.Validate.
+func (t *Tree[T]) Validate() error { return t.value.Validate() }
 
 // Get returns the current value. It is an atomic load, without blocking or allocation. All callers
 // share the maps, slices and pointers in the value: do not modify them.
@@ -111,9 +111,9 @@ func (t *Tree[T]) Refused() error { return t.value.Refused() }
 // Run keeps the value current until ctx ends; see Value.Run.
 func (t *Tree[T]) Run(ctx context.Context) error { return t.value.Run(ctx) }
 
-// Changes yields the current value and each one that follows; see Value.Changes.
-func (t *Tree[T]) Changes(ctx context.Context) iter.Seq2[Snapshot[T], error] {
-	return t.value.Changes(ctx)
+// Follow yields the current value and each one that follows; see Value.Follow.
+func (t *Tree[T]) Follow(ctx context.Context) iter.Seq2[Snapshot[T], error] {
+	return t.value.Follow(ctx)
 }
 
 // Load reads the servers' present value; see Value.Load.

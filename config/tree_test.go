@@ -70,7 +70,7 @@ func (w *world) writeKeys(keys map[string]string) {
 func (w *world) tree(m *zktest.Member, opts ...config.Option[settings]) *config.Tree[settings] {
 	w.t.Helper()
 	tree := config.NewTree(m.Client, treeDirs, opts...)
-	require.NoError(w.t, tree.Err())
+	require.NoError(w.t, tree.Validate())
 	return tree
 }
 
@@ -282,7 +282,7 @@ func TestATreeShowsOneMoment(t *testing.T) {
 		tree := w.tree(w.a)
 		go func() {
 			defer close(done)
-			for s, err := range tree.Changes(ctx) {
+			for s, err := range tree.Follow(ctx) {
 				if err == nil {
 					if s.Value.X != s.Value.Y {
 						t.Errorf("%d and %d are shown together", s.Value.X, s.Value.Y)
@@ -322,7 +322,7 @@ func TestATreeShowsNoOlderMoment(t *testing.T) {
 				go func() {
 					defer close(done)
 					newest, version := 0, int64(0)
-					for s, err := range tree.Changes(ctx) {
+					for s, err := range tree.Follow(ctx) {
 						if err != nil {
 							t.Errorf("it cannot follow: %v", err)
 							return
@@ -432,7 +432,7 @@ func TestATreeTellsOfChangesOnly(t *testing.T) {
 		tree := w.tree(w.a, config.WithDefault(settings{}))
 		go func() {
 			defer close(done)
-			for s := range tree.Changes(ctx) {
+			for s := range tree.Follow(ctx) {
 				shown = append(shown, s.Value.X)
 			}
 		}()
@@ -481,12 +481,12 @@ func TestATreeStartsFromItsFile(t *testing.T) {
 func TestATreeWithBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, err := range []error{
-			config.NewTree[settings](nil, treeDirs).Err(), config.NewTree[settings](w.a.Client, nil).Err(),
-			config.NewTree[settings](w.a.Client, []string{"/"}).Err(),
-			config.NewTree[settings](w.a.Client, []string{"/a", "b"}).Err(),
-			config.NewTree[settings](w.a.Client, []string{"/a", "/zookeeper"}).Err(),
-			config.NewTree[string](w.a.Client, treeDirs).Err(),
-			config.NewTree(w.a.Client, treeDirs, config.WithQuietTime[settings](-1)).Err(),
+			config.NewTree[settings](nil, treeDirs).Validate(), config.NewTree[settings](w.a.Client, nil).Validate(),
+			config.NewTree[settings](w.a.Client, []string{"/"}).Validate(),
+			config.NewTree[settings](w.a.Client, []string{"/a", "b"}).Validate(),
+			config.NewTree[settings](w.a.Client, []string{"/a", "/zookeeper"}).Validate(),
+			config.NewTree[string](w.a.Client, treeDirs).Validate(),
+			config.NewTree(w.a.Client, treeDirs, config.WithQuietTime[settings](-1)).Validate(),
 		} {
 			require.Error(t, err)
 		}

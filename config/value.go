@@ -66,7 +66,7 @@ type Value[T any] struct {
 }
 
 // New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper.
-// Without Run or a loop over Changes, it does not follow the node.
+// Without Run or a loop over Follow, it does not follow the node.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option[T]) *Value[T] {
 	o, err := recipe.ApplyOptions(valueOptions[T]{}, opts)
 	if err == nil {
@@ -94,9 +94,9 @@ func newValue[T any](client *framework.Client, path string, codec Codec[T], o va
 	return v
 }
 
-// Err returns why the value cannot be used, or nil: a wrong path or option. Every call but Get,
-// Current and Refused returns it too.
-func (v *Value[T]) Err() error { return v.err }
+// Validate returns what is wrong with the arguments of New, as every call but Get, Current and
+// Refused does, or nil. It sends no request.
+func (v *Value[T]) Validate() error { return v.err }
 
 // Get returns the current value. It is an atomic load, without blocking or allocation. All callers
 // share the maps, slices and pointers in the value: do not modify them.
@@ -137,11 +137,11 @@ func (v *Value[T]) Run(ctx context.Context) error {
 	}
 }
 
-// Changes yields the current value, which may be of the file or the default, and then each one that
+// Follow yields the current value, which may be of the file or the default, and then each one that
 // follows; a slow reader skips to the latest. It keeps the value current as Run does. Refused
 // values are not yielded. It ends silently when ctx ends, and yields any other error last: that of
 // Err, or what Client.Follow ends with.
-func (v *Value[T]) Changes(ctx context.Context) iter.Seq2[Snapshot[T], error] {
+func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 	return func(yield func(Snapshot[T], error) bool) {
 		if v.err != nil {
 			yield(Snapshot[T]{}, v.err)

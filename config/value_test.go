@@ -92,7 +92,7 @@ func TestAMissingNodeWithoutADefaultKeepsTheLastGoodValue(t *testing.T) {
 func TestChangesYieldsEachValueAndSkipsToTheLatest(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a, config.WithDefault(limits{Rate: 10}))
-		next, stop := iter.Pull2(v.Changes(t.Context()))
+		next, stop := iter.Pull2(v.Follow(t.Context()))
 		defer stop()
 		rate := func() int {
 			s, err, more := next()
@@ -161,15 +161,15 @@ func TestAWrongPathOrOptionIsTold(t *testing.T) {
 			config.New(w.a.Client, path, config.Text(), config.WithValidate[string](nil)),
 			config.New(w.a.Client, path, config.Text(), config.WithFile[string]("")),
 		} {
-			require.Error(t, v.Err())
-			require.Equal(t, v.Err(), v.Run(t.Context()))
-			require.Equal(t, v.Err(), v.Set(t.Context(), "x"))
+			require.Error(t, v.Validate())
+			require.Equal(t, v.Validate(), v.Run(t.Context()))
+			require.Equal(t, v.Validate(), v.Set(t.Context(), "x"))
 			_, err := v.History(t.Context())
-			require.Equal(t, v.Err(), err)
+			require.Equal(t, v.Validate(), err)
 			_, err = v.Load(t.Context())
-			require.Equal(t, v.Err(), err)
-			for _, err := range v.Changes(t.Context()) {
-				require.Equal(t, v.Err(), err)
+			require.Equal(t, v.Validate(), err)
+			for _, err := range v.Follow(t.Context()) {
+				require.Equal(t, v.Validate(), err)
 			}
 			require.Empty(t, v.Get())
 		}

@@ -1,7 +1,7 @@
 // Package election elects one leader among candidates on ZooKeeper.
 //
 // Most services use [Election.Lead]: it campaigns, runs a function while this process leads, and
-// campaigns again. [Election.Campaign] and [Term.Resign] are its steps. [Election.Observe] follows
+// campaigns again. [Election.Campaign] and [Term.Resign] are its steps. [Election.Follow] follows
 // the leaders.
 //
 // # Guarantee
@@ -12,7 +12,7 @@
 // [Term.Token] and [Term.Number] rise with every term. A candidate learns that it leads after its
 // term is recorded, in a transaction that its own node guards. Under the same condition,
 // [Election.Lead] runs its function in one member at a time. It waits for the function to return
-// before it gives the term up. [Election.Observe] reports leaders in order, skips those that it has
+// before it gives the term up. [Election.Follow] reports leaders in order, skips those that it has
 // seen replaced, and ends at the latest. A leader's end wakes only the next candidate and the
 // observers. A waiting candidate sends no requests; the next in line sends heartbeats.
 //

@@ -57,8 +57,9 @@ func New(client *framework.Client, path string, opts ...Option) *Election {
 
 func (e *Election) termPath() string { return e.path + termSuffix }
 
-// Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
-func (e *Election) Err() error { return e.err }
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (e *Election) Validate() error { return e.err }
 
 // Path is the election's directory.
 func (e *Election) Path() string { return e.path }

@@ -332,7 +332,7 @@ func TestBadArgumentsComeFromEveryCall(t *testing.T) {
 		_, err = e.Candidates(t.Context())
 		require.ErrorContains(t, err, says)
 		seen := 0
-		for leader, err := range e.Observe(t.Context()) {
+		for leader, err := range e.Follow(t.Context()) {
 			require.Nil(t, leader)
 			require.ErrorContains(t, err, says)
 			seen++
@@ -353,7 +353,7 @@ func TestLocksAndElectionsShareNoPath(t *testing.T) {
 			locks.ErrKindMixed)
 		_, err = a.Leader(t.Context())
 		require.ErrorIs(t, err, locks.ErrKindMixed)
-		for _, err := range a.Observe(t.Context()) {
+		for _, err := range a.Follow(t.Context()) {
 			require.ErrorIs(t, err, locks.ErrKindMixed)
 		}
 		synctest.Wait()

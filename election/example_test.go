@@ -26,13 +26,13 @@ func ExampleElection_Lead() {
 	// <nil>
 }
 
-func ExampleElection_Observe() {
+func ExampleElection_Follow() {
 	ctx := context.Background()
 	client, done := exampleclient.Connect(ctx)
 	defer done()
 
 	billing := election.New(client, "/billing", election.WithID("host-1"))
-	for leader, err := range billing.Observe(ctx) {
+	for leader, err := range billing.Follow(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}

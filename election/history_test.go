@@ -108,7 +108,7 @@ func watchSlowly(ctx context.Context, e *election.Election, each time.Duration) 
 	s := &sightings{done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		for leader, err := range e.Observe(ctx) {
+		for leader, err := range e.Follow(ctx) {
 			s.add(leader, err)
 			time.Sleep(each)
 		}

@@ -195,7 +195,7 @@ func TestObserversSyncBeforeTheyRead(t *testing.T) {
 		o := w.member("o")
 		for name, observe := range map[string]func(ctx context.Context){
 			"an election": func(ctx context.Context) {
-				for range o.Observe(ctx) {
+				for range o.Follow(ctx) {
 				}
 			},
 		} {

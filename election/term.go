@@ -134,7 +134,7 @@ func (t *Term) watchForReasonsToEnd() {
 		})
 	}
 	if t.config.stepDown == AtSuspended {
-		changes := t.client.States(t.Context()) // from now on
+		changes := t.client.FollowState(t.Context()) // from now on
 		t.watches.Go(func() {
 			for c := range changes { // each: the session may be connected again by now
 				if c.SessionID == t.Session() {

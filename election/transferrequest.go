@@ -65,7 +65,7 @@ func (e *Election) requestTransfer(ctx context.Context, id string) error {
 		case <-observing.Done():
 		}
 	}()
-	for leader, err := range e.Observe(observing) {
+	for leader, err := range e.Follow(observing) {
 		if err != nil {
 			return err
 		}

@@ -224,10 +224,10 @@ func (c *Client) CleanupContext(ctx context.Context) (within context.Context, ca
 	return cleanup.Context(ctx, bound)
 }
 
-// States yields the changes of the client's sessions from now on, in order, until ctx ends or the
-// client is closed. In the latter case the end of its session is the last change. A slow reader
+// FollowState yields the changes of the client's sessions from now on, in order, until ctx ends or
+// the client is closed. In the latter case the end of its session is the last change. A slow reader
 // gets all changes, too.
-func (c *Client) States(ctx context.Context) iter.Seq[StateChange] {
+func (c *Client) FollowState(ctx context.Context) iter.Seq[StateChange] {
 	next := c.changes.subscribe()
 	return func(yield func(StateChange) bool) {
 		for {

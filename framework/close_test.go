@@ -85,7 +85,7 @@ func TestStatesTellsOfTheEnd(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			m := zktest.Start(t).Member(t, "a", config)
-			changes := m.States(t.Context())
+			changes := m.FollowState(t.Context())
 			require.NoError(t, m.Close(t.Context()))
 			var states []framework.State
 			for c := range changes {

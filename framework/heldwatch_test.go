@@ -52,7 +52,7 @@ func TestADeletionByAnOperatorIsNoticedAtOnce(t *testing.T) {
 			isNoticed(n - 1)
 			connected := make(chan struct{})
 			go func() {
-				for c := range m.States(t.Context()) {
+				for c := range m.FollowState(t.Context()) {
 					if c.State == framework.Suspended {
 						connected <- struct{}{}
 					}

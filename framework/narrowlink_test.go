@@ -41,7 +41,7 @@ func narrowMember(t *testing.T, zk *zktest.Server, name string, rate int) (s *fr
 		}))
 	var count atomic.Int64
 	go func() {
-		for c := range m.States(t.Context()) {
+		for c := range m.FollowState(t.Context()) {
 			if c.State == framework.Suspended {
 				count.Add(1)
 			}

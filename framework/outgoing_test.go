@@ -75,7 +75,7 @@ func TestAnOverdueProofTriesAnotherServer(t *testing.T) {
 					if size > 0 {
 						_, _ = s.Set(ctx, "/n", make([]byte, size), framework.AnyVersion)
 					}
-					for c := range m.States(t.Context()) {
+					for c := range m.FollowState(t.Context()) {
 						require.Equal(t, framework.Suspended, c.State)
 						break
 					}
@@ -112,7 +112,7 @@ func TestHeartbeatOvertakesQueuedRequests(t *testing.T) {
 		}))
 		s := session(t, m)
 		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Persistent))
-		changes := m.States(t.Context())
+		changes := m.FollowState(t.Context())
 		began := time.Now()
 		var writes sync.WaitGroup
 		for range 60 {

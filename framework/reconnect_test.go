@@ -100,7 +100,7 @@ func TestOneLossCostsOneDial(t *testing.T) {
 	s := session(t, m)
 	before := m.Link.Dials()
 	const rounds = 100
-	changes := m.States(t.Context())
+	changes := m.FollowState(t.Context())
 	for range rounds {
 		m.Link.Reset()
 		for c := range changes {
@@ -108,7 +108,7 @@ func TestOneLossCostsOneDial(t *testing.T) {
 				break
 			}
 		}
-		changes = m.States(t.Context())
+		changes = m.FollowState(t.Context())
 		require.NoError(t, s.Err())
 	}
 	require.LessOrEqual(t, m.Link.Dials()-before, rounds+rounds/10)

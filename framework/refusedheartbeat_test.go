@@ -18,7 +18,7 @@ import (
 // countSuspensions counts the suspensions of a member's sessions from now on.
 func countSuspensions(t *testing.T, m *zktest.Member) *atomic.Int64 {
 	var n atomic.Int64
-	changes := m.States(t.Context())
+	changes := m.FollowState(t.Context())
 	go func() {
 		for c := range changes {
 			if c.State == framework.Suspended {

@@ -91,7 +91,7 @@ func TestOverdueHeartbeatChangesServer(t *testing.T) {
 			time.Sleep(3*timeout + time.Duration(phase)*timeout/100)
 			silent.BlackHole(true, true)
 			var gaveUp time.Time
-			for c := range m.States(t.Context()) {
+			for c := range m.FollowState(t.Context()) {
 				if c.State == framework.Suspended {
 					gaveUp = time.Now()
 					require.Greater(t, s.LeaseRemaining(), timeout/8, "phase %d", phase)

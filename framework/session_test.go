@@ -89,7 +89,7 @@ func TestSessionSurvivesAShortCut(t *testing.T) {
 		var states []framework.State
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		changes := m.States(ctx)
+		changes := m.FollowState(ctx)
 		go func() {
 			defer close(done)
 			for c := range changes {

@@ -44,7 +44,7 @@ func victim() {
 		panic(err)
 	}
 	go func() {
-		for s := range c.States(context.Background()) {
+		for s := range c.FollowState(context.Background()) {
 			fmt.Println("state", s.State, s.SessionID)
 		}
 	}()

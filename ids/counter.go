@@ -40,8 +40,8 @@ const markerAge = 24 * time.Hour
 // made, or may still be made. After any other error it was not made, and will not be.
 //
 // The outcome is unknown when the context ends, the counter is closed or the client is closed while
-// the change is under way, and when the marker was deleted before this process has read it again: by
-// hand, or by other writers when this process was cut off for more than a day.
+// the change is under way, and when the marker was deleted before this process has read it again:
+// by hand, or by other writers when this process was cut off for more than a day.
 //
 // Not guaranteed: the number when the node is deleted: it is 0 then.
 type Counter struct {
@@ -97,6 +97,10 @@ func NewCounter(client *framework.Client, path string, opts ...CounterOption) *C
 // Path is the counter's path.
 func (c *Counter) Path() string { return c.path }
 
+// Validate returns what is wrong with the arguments of NewCounter, as every call does, or nil. It
+// sends no request.
+func (c *Counter) Validate() error { return c.err }
+
 // Get reads the number after a sync. A missing node counts as 0. The error is that of ctx, or wraps
 // ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
 // framework.ErrClosed or framework.ErrNoAuth. Get works after Close, too.
@@ -149,8 +153,8 @@ func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 
 // Close ends the calls under way, waits for their end, and deletes this writer's marker. It is a
 // cleanup (framework.Client.CleanupContext): it does so also if ctx has ended. If the servers do
-// not confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the marker may
-// stay: call Close again, or another writer deletes the marker after a day.
+// not confirm it in time, or refuse it, the error wraps framework.ErrUnconfirmed, and the marker
+// may stay: call Close again, or another writer deletes the marker after a day.
 func (c *Counter) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -250,8 +254,8 @@ func (c *Counter) failAllLocked(err error) {
 	}
 }
 
-// failWithUnknownOutcome ends the changes of a transaction without an answer, because the marker does
-// not show the outcome.
+// failWithUnknownOutcome ends the changes of a transaction without an answer, because the marker
+// does not show the outcome.
 func (c *Counter) failWithUnknownOutcome(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -429,8 +433,8 @@ func applyAll(batch []*counterChange, value int64) (after int64, refused int) {
 	return value, refused
 }
 
-// createMarker creates this writer's marker, in place of a marker that is not usable, and deletes old
-// markers of other writers.
+// createMarker creates this writer's marker, in place of a marker that is not usable, and deletes
+// old markers of other writers.
 func (c *Counter) createMarker(s *framework.Session) error {
 	if c.marker != "" {
 		if err := s.DeleteIfPresent(c.ctx, c.marker); err != nil {
@@ -460,8 +464,8 @@ func (c *Counter) createMarker(s *framework.Session) error {
 // markersAtOnce is how many markers one transaction deletes.
 const markersAtOnce = 100
 
-// deleteOldMarkers deletes the markers that were not written for markerAge, by the ensemble's clock: many
-// in a request, since each process that ends without Close leaves one.
+// deleteOldMarkers deletes the markers that were not written for markerAge, by the ensemble's
+// clock: many in a request, since each process that ends without Close leaves one.
 func (c *Counter) deleteOldMarkers(s *framework.Session, dir string) error {
 	names, _, err := s.Children(c.ctx, dir)
 	if err != nil {

@@ -80,6 +80,10 @@ func NewSequence(client *framework.Client, path string, opts ...SequenceOption) 
 // Path is the sequence's path.
 func (s *Sequence) Path() string { return s.path }
 
+// Validate returns what is wrong with the arguments of NewSequence, as every call does, or nil. It
+// sends no request.
+func (s *Sequence) Validate() error { return s.err }
+
 // Next returns the next number. It takes a reserved number from memory, also when ctx has ended.
 // Without a reserved number it waits for a reservation until ctx ends. The error is that of ctx or
 // wraps ErrForeign, ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, ErrOption,

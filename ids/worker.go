@@ -103,6 +103,10 @@ func NewWorker(client *framework.Client, path string, slots int, opts ...WorkerO
 // Path is the path of the workers.
 func (w *Worker) Path() string { return w.path }
 
+// Validate returns what is wrong with the arguments of NewWorker, as every call does, or nil. It
+// sends no request.
+func (w *Worker) Validate() error { return w.err }
+
 // Next returns the next id. It takes an id of a reserved window from memory, also when ctx has
 // ended. Without a window it waits for a reservation until ctx ends. The error is that of ctx or
 // wraps ErrNoSlot, ErrMismatch, ErrForeign, ErrNewer, ErrExhausted, ErrClosed, ErrOption,

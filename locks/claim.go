@@ -33,6 +33,10 @@ func NewClaim(client *framework.Client, path string, opts ...ClaimOption) *Claim
 // Path is the claim's node.
 func (c *Claim) Path() string { return c.lock.path }
 
+// Validate returns what is wrong with the arguments of NewClaim, as every call does, or nil. It
+// sends no request.
+func (c *Claim) Validate() error { return c.lock.err }
+
 // Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap
 // ErrNotClaim.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {

@@ -54,6 +54,22 @@ func NewMulti(lockers ...Locker) *Multi {
 	return m
 }
 
+// Validate returns what is wrong with the arguments of NewMulti or of one of the locks, as every
+// call does, or nil. It sends no request.
+func (m *Multi) Validate() error {
+	if m.err != nil {
+		return m.err
+	}
+	for _, l := range m.lockers {
+		if v, ok := l.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Path is all locks' paths, with commas between.
 func (m *Multi) Path() string {
 	paths := make([]string, len(m.lockers))

@@ -33,6 +33,10 @@ func NewMutex(client *framework.Client, path string, opts ...MutexOption) *Mutex
 // Path is the mutex's path.
 func (m *Mutex) Path() string { return m.lock.path }
 
+// Validate returns what is wrong with the arguments of NewMutex, as every call does, or nil. It
+// sends no request.
+func (m *Mutex) Validate() error { return m.lock.err }
+
 // Lock waits in line until the lock is granted. A suspended connection keeps the waiter's place;
 // when the session is lost, the waiter joins again at the end. Its error is that of ctx when that
 // ended the wait. Otherwise it wraps ErrHeld, ErrDeadlock, ErrKindMixed, framework.ErrClosed,

@@ -34,6 +34,10 @@ func NewRWLock(client *framework.Client, path string, opts ...RWLockOption) *RWL
 // Path is the lock's path.
 func (l *RWLock) Path() string { return l.writer.path }
 
+// Validate returns what is wrong with the arguments of NewRWLock, as every call does, or nil. It
+// sends no request.
+func (l *RWLock) Validate() error { return l.writer.err }
+
 // Lock waits in line until this is the only holder. Its errors are those of Mutex.Lock, and
 // ErrUpgrade.
 func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.waitUntilGranted(ctx) }

@@ -66,6 +66,10 @@ func checkPermits(n int) error {
 // Path is the semaphore's path.
 func (s *Semaphore) Path() string { return s.lock.path }
 
+// Validate returns what is wrong with the arguments of NewSemaphore, as every call does, or nil. It
+// sends no request.
+func (s *Semaphore) Validate() error { return s.lock.err }
+
 // Lock is Acquire of one permit.
 func (s *Semaphore) Lock(ctx context.Context) (*Lease, error) { return s.Acquire(ctx, 1) }
 

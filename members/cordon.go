@@ -192,7 +192,7 @@ func (g *Group) watchDrain(ctx context.Context, id string) error {
 	defer stop(nil)
 	var absent *time.Timer // ends the wait with ErrLeft; it runs while no member with the ID is listed
 	defer func() { stopTimer(absent) }()
-	for view, err := range g.Watch(waiting) {
+	for view, err := range g.Follow(waiting) {
 		if err != nil {
 			return err
 		}

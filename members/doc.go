@@ -2,7 +2,7 @@
 // operators take single processes out of service.
 //
 // A process joins with [Group.Join] and describes itself by an [Info], which [Membership.Update]
-// changes. [Group.Watch] shows joins, leaves and changes. [Group.Cordon] asks a member to take no
+// changes. [Group.Follow] shows joins, leaves and changes. [Group.Cordon] asks a member to take no
 // new work. [Group.Drain] also asks it to finish its work and to acknowledge that.
 //
 // # Guarantee
@@ -10,7 +10,7 @@
 // A member is listed until it leaves or its session ends. On its next session it joins again by
 // itself, with its latest Info.
 //
-// [Group.Watch] reports joins, leaves and changes in the order in which the servers made them,
+// [Group.Follow] reports joins, leaves and changes in the order in which the servers made them,
 // across all members, sessions and servers: no report is older than the one before. It reports a
 // member that left and came back between two reads as [Rejoined]. A slow reader gets the latest
 // state of each member: several changes of one member are one, and it does not learn of members

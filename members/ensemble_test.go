@@ -40,7 +40,7 @@ func TestMembersOnRealServers(t *testing.T) {
 		watchers = append(watchers, w)
 		go func() {
 			defer close(w.done)
-			for view, err := range g.Watch(ctx) {
+			for view, err := range g.Follow(ctx) {
 				w.mu.Lock()
 				if w.err = err; err == nil {
 					w.add(view)

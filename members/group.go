@@ -22,6 +22,10 @@ func New(client *framework.Client, path string) *Group {
 // Path is the group's directory.
 func (g *Group) Path() string { return g.path }
 
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (g *Group) Validate() error { return g.err }
+
 func (g *Group) nodePath(name string) string { return znode.Join(g.path, name) }
 
 // announceOp is the operation that makes watchers read the group: a transaction that changes a

@@ -360,7 +360,7 @@ func TestBadMembersAreRefused(t *testing.T) {
 		}
 		_, err := members.New(nil, path).List(t.Context())
 		require.ErrorContains(t, err, "client is nil")
-		for _, err := range members.New(nil, path).Watch(t.Context()) {
+		for _, err := range members.New(nil, path).Follow(t.Context()) {
 			require.ErrorContains(t, err, "client is nil")
 		}
 		require.ErrorIs(t, ok.Cordon(t.Context(), "nobody"), members.ErrNotFound)

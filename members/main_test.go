@@ -113,7 +113,7 @@ func (p *peer) watch(ctx context.Context) *watched {
 	w := &watched{t: p.t, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		for view, err := range p.Watch(ctx) {
+		for view, err := range p.Follow(ctx) {
 			w.mu.Lock()
 			if w.err = err; err == nil {
 				w.add(view)

@@ -335,7 +335,7 @@ func TestRunRefusesInvalidArgumentsAndRecords(t *testing.T) {
 			"WithOnEvent: a timeout of 0s": monitor.New(m.Client, path, root,
 				monitor.WithOnEvent(0, func(context.Context, monitor.Event) error { return nil })),
 		} {
-			require.ErrorContains(t, invalid.Err(), text)
+			require.ErrorContains(t, invalid.Validate(), text)
 			require.ErrorContains(t, invalid.Run(t.Context()), text)
 		}
 		for data, want := range map[string]error{

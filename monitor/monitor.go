@@ -42,10 +42,11 @@ func New(client *framework.Client, path, root string, opts ...Option) *Monitor {
 	return m
 }
 
-// Err returns the error of an argument of New that cannot be used, or nil.
-func (m *Monitor) Err() error { return failure.Wrap("monitor", m.path, m.err) }
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (m *Monitor) Validate() error { return failure.Wrap("monitor", m.path, m.err) }
 
-// ElectionPath is where the monitors elect their leader; see election.Observe.
+// ElectionPath is where the monitors elect their leader; see election.Election.Follow.
 func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") }
 
 // Run stands by until this process leads. Then it looks at the interval and reports events, until
@@ -58,7 +59,7 @@ func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") 
 // the monitor's own nodes cannot be written.
 func (m *Monitor) Run(ctx context.Context) error {
 	if m.err != nil {
-		return m.Err()
+		return m.Validate()
 	}
 	caller := newEventCaller(m.settings, m.client.Logger())
 	defer caller.calls.Wait()

@@ -26,8 +26,8 @@ type Queue[T any] struct {
 }
 
 // New returns a queue at path. It sends no request. The first Put or Take makes the queue, and so
-// do Pause, Resume, SetCapacity, SetDedup and SetRetry; other calls do not. If an argument or an option is
-// invalid, each call returns an error that says so.
+// do Pause, Resume, SetCapacity, SetDedup and SetRetry; other calls do not. If an argument or an
+// option is invalid, each call returns an error that says so.
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
 	if codec == nil && q.engine.err == nil {
@@ -38,6 +38,10 @@ func New[T any](client *framework.Client, path string, codec Codec[T], opts ...O
 
 // Path is the queue's path.
 func (q *Queue[T]) Path() string { return q.engine.queuePath() }
+
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (q *Queue[T]) Validate() error { return q.engine.err }
 
 // Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with
 // ErrClosed as the cause of their contexts, and their items go to other consumers. Puts and

@@ -30,10 +30,15 @@ func NewMutex(client redis.UniversalClient, name string, opts ...Option) *Mutex 
 // Path is the mutex's name.
 func (m *Mutex) Path() string { return m.lock.name }
 
-// Lock waits until the lock is granted. Its error is that of ctx when that ended the wait. Otherwise
-// it wraps locks.ErrHeld, ErrExpired, ErrForeign, ErrReplica, ErrInvalid, or is that of go-redis: the
-// first attempt fails when the server cannot be reached. While it waits, it repeats failed attempts
-// until ctx ends. Nothing stays behind: what it may have is given back in the background.
+// Validate returns what is wrong with the arguments of NewMutex, as every call does, or nil. It
+// sends no request.
+func (m *Mutex) Validate() error { return m.lock.err }
+
+// Lock waits until the lock is granted. Its error is that of ctx when that ended the wait.
+// Otherwise it wraps locks.ErrHeld, ErrExpired, ErrForeign, ErrReplica, ErrInvalid, or is that of
+// go-redis: the first attempt fails when the server cannot be reached. While it waits, it repeats
+// failed attempts until ctx ends. Nothing stays behind: what it may have is given back in the
+// background.
 func (m *Mutex) Lock(ctx context.Context) (*locks.Lease, error) { return m.lock.lock(ctx, m.mode) }
 
 // TryLock acquires the lock at once, or returns an error that wraps locks.ErrNotAcquired. Its other

@@ -28,6 +28,10 @@ func NewRWLock(client redis.UniversalClient, name string, opts ...Option) *RWLoc
 // Path is the lock's name.
 func (l *RWLock) Path() string { return l.lock.name }
 
+// Validate returns what is wrong with the arguments of NewRWLock, as every call does, or nil. It
+// sends no request.
+func (l *RWLock) Validate() error { return l.lock.err }
+
 // Lock waits until the lock is granted for writing. Its errors are those of Mutex.Lock, and
 // locks.ErrUpgrade with the context of a read lease.
 func (l *RWLock) Lock(ctx context.Context) (*locks.Lease, error) { return l.lock.lock(ctx, exclusive) }

@@ -88,8 +88,9 @@ func NewPool(client *framework.Client, base, service string, opts ...PoolOption)
 	return p
 }
 
-// Err returns what is wrong with the arguments of NewPool, as every call does, or nil.
-func (p *Pool) Err() error { return p.err }
+// Validate returns what is wrong with the arguments of NewPool, as every call does, or nil. It
+// sends no request.
+func (p *Pool) Validate() error { return p.err }
 
 // Picked is an instance that was picked for one call.
 type Picked struct {
@@ -175,11 +176,11 @@ func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err
 	return l.copyInstances(), l.at, nil
 }
 
-// Changes yields all instances, also disabled ones, ordered by id, now and after each change. A
+// Follow yields all instances, also disabled ones, ordered by id, now and after each change. A
 // slow reader skips to the latest list. Before the first list, it yields the errors of reads, such
 // as a missing permission, and goes on. It ends after it has yielded the error of ctx, ErrClosed,
 // framework.ErrClosed, or an error of NewPool's arguments.
-func (p *Pool) Changes(ctx context.Context) iter.Seq2[[]Instance, error] {
+func (p *Pool) Follow(ctx context.Context) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if p.err != nil {
 			yield(nil, failure.Wrap("list instances of", p.registry.serviceDir(p.service), p.err))

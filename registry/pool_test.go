@@ -409,7 +409,7 @@ func TestChangesAreYieldedOnce(t *testing.T) {
 		var shown []string
 		done := make(chan error, 1)
 		go func() {
-			for all, err := range p.Changes(t.Context()) {
+			for all, err := range p.Follow(t.Context()) {
 				if err != nil {
 					done <- err
 					continue
@@ -444,13 +444,13 @@ func TestChangesAreYieldedOnce(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		require.Equal(t, []string{"", "one ", "one! "}, shown)
-		for _, err := range w.pool(c, nil, registry.WithRefresh(0)).Changes(t.Context()) {
+		for _, err := range w.pool(c, nil, registry.WithRefresh(0)).Follow(t.Context()) {
 			require.ErrorIs(t, err, registry.ErrOption)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var last error
-		for _, err := range w.pool(c).Changes(ctx) {
+		for _, err := range w.pool(c).Follow(ctx) {
 			last = err
 		}
 		require.ErrorIs(t, last, context.Canceled)
@@ -468,7 +468,7 @@ func TestChangesYieldsAnErrorOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		var errs []error
-		for _, err := range w.pool(c).Changes(ctx) {
+		for _, err := range w.pool(c).Follow(ctx) {
 			errs = append(errs, err)
 		}
 		require.Len(t, errs, 2)

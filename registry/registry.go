@@ -29,6 +29,10 @@ func New(client *framework.Client, base string) *Registry {
 // Path is the registry's directory.
 func (r *Registry) Path() string { return r.base }
 
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (r *Registry) Validate() error { return r.err }
+
 // Services returns the names of all services that have a directory, sorted, as the connected server
 // knows them. A service without instances is among them until the servers remove its directory.
 // Without a directory at base there are none. The error is that of ctx, or wraps

@@ -60,8 +60,9 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	return s
 }
 
-// Err says what is wrong with the arguments of New, or is nil. The other methods return it, too.
-func (s *Scheduler) Err() error { return failure.Wrap("schedule", s.Path(), s.err) }
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (s *Scheduler) Validate() error { return failure.Wrap("schedule", s.Path(), s.err) }
 
 // Grace returns how long runs may go on when the scheduler is stopped; see WithGrace.
 func (s *Scheduler) Grace() time.Duration { return s.settings.grace }

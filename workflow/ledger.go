@@ -49,9 +49,13 @@ func NewLedger(client *framework.Client, path string) *Ledger {
 // Path is the ledger's path.
 func (l *Ledger) Path() string { return l.path }
 
-// Records returns the steps that have records, in the order in which they were recorded. It reads behind a
-// sync, and needs no executor. A missing ledger has no records. The error wraps ErrBadRecord,
-// ErrNewerRecord, ErrForeign, framework.ErrNoAuth or the end of ctx.
+// Validate returns what is wrong with the arguments of NewLedger, as every call does, or nil. It
+// sends no request.
+func (l *Ledger) Validate() error { return l.err }
+
+// Records returns the steps that have records, in the order in which they were recorded. It reads
+// behind a sync, and needs no executor. A missing ledger has no records. The error wraps
+// ErrBadRecord, ErrNewerRecord, ErrForeign, framework.ErrNoAuth or the end of ctx.
 func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) {
 	err = l.err
 	if err == nil {

@@ -888,8 +888,9 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 			framework.ErrTooLarge)
 		require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), workflow.ErrNoRun)
 		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), workflow.ErrNoRun)
-		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithRetention(0)).Err(), workflow.ErrOption)
-		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithGrace(-1)).Err(), workflow.ErrOption)
+		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithRetention(0)).Validate(),
+			workflow.ErrOption)
+		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithGrace(-1)).Validate(), workflow.ErrOption)
 		runs, err := m.List(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, runs)

@@ -106,8 +106,9 @@ func (w *Workflows) Grace() time.Duration { return w.cfg.grace }
 // Path is the path of the workflows.
 func (w *Workflows) Path() string { return w.store.path }
 
-// Err returns the error of New's arguments, which every call returns, or nil.
-func (w *Workflows) Err() error { return w.err }
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (w *Workflows) Validate() error { return w.err }
 
 // Register adds functions that this process calls in Work, which must not have begun: one for each
 // kind of runs that it executes. A second function for a kind is an error. After an error none of

@@ -35,10 +35,10 @@ func Tree[T any](dirs []string, opts ...config.Option[T]) fx.Option {
 
 // keep keeps a value current from the application's start to its stop.
 func keep(app appmodule.App, client *framework.Client, path string, v interface {
-	Err() error
+	Validate() error
 	Run(context.Context) error
 }) error {
-	if err := v.Err(); err != nil {
+	if err := v.Validate(); err != nil {
 		return err
 	}
 	app.Run(drain.Background, "configuration", path, client.Logger(), v.Run)

@@ -31,7 +31,7 @@ func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	require.NoError(t, v.Set(ctx, limits{Rate: 2}))
-	for now, err := range v.Changes(ctx) {
+	for now, err := range v.Follow(ctx) {
 		require.NoError(t, err)
 		if now.Value.Rate == 2 {
 			break

@@ -57,7 +57,7 @@ func leadAll(p params) error {
 	elections := map[string]*election.Election{}
 	for _, task := range p.Tasks {
 		e := election.New(p.Client, task.Path, task.Options...)
-		err := e.Err()
+		err := e.Validate()
 		switch {
 		case err == nil && task.Lead == nil:
 			err = errors.New("the function is nil")

@@ -90,7 +90,7 @@ func TestYAMLAndJSON(t *testing.T) {
 		client, err := framework.New(file.Client)
 		require.NoError(t, err)
 		m := monitor.New(client, "/monitor", "/", monitor.WithSettings(monitor.Settings(file.Monitor)))
-		require.NoError(t, m.Err())
+		require.NoError(t, m.Validate())
 	}
 }
 

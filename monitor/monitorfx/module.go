@@ -35,7 +35,7 @@ func At(path, root string, opts ...monitor.Option) fx.Option {
 			all = append(all[:len(all):len(all)], monitor.WithOnEvent(monitor.DefaultEventTimeout, p.OnEvent))
 		}
 		m := monitor.New(p.Client, path, root, all...)
-		if err := m.Err(); err != nil {
+		if err := m.Validate(); err != nil {
 			return err
 		}
 		app.Run(drain.Background, "monitor", path, p.Client.Logger(), m.Run)

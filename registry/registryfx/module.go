@@ -34,9 +34,10 @@ func At(base string) fx.Option {
 		fx.Invoke(register))
 }
 
-// AsInstance adds an Instance, an []Instance, or what a constructor returns that makes one of these,
-// and an error if it may fail. The application does not build with anything else. The constructor
-// may take anything the application provides, also with annotations, such as fx.ParamTags.
+// AsInstance adds an Instance, an []Instance, or what a constructor returns that makes one of
+// these, and an error if it may fail. The application does not build with anything else. The
+// constructor may take anything the application provides, also with annotations, such as
+// fx.ParamTags.
 func AsInstance(instanceOrConstructor any, annotations ...fx.Annotation) fx.Option {
 	return appmodule.Collect[Instance]("registryfx.AsInstance", "lockstep.registry.instances", instanceOrConstructor,
 		annotations)
@@ -51,7 +52,7 @@ func AsInstance(instanceOrConstructor any, annotations ...fx.Annotation) fx.Opti
 func Pool(base, service string, opts ...registry.PoolOption) fx.Option {
 	newPool := func(lc fx.Lifecycle, client *framework.Client) (*registry.Pool, error) {
 		p := registry.NewPool(client, base, service, opts...)
-		if err := p.Err(); err != nil {
+		if err := p.Validate(); err != nil {
 			return nil, err
 		}
 		lc.Append(fx.StopHook(p.Close))

@@ -38,7 +38,7 @@ func TestModuleRegistersAndProvidesPools(t *testing.T) {
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for now, err := range p.Billing.Changes(ctx) {
+	for now, err := range p.Billing.Follow(ctx) {
 		require.NoError(t, err)
 		if len(now) == 1 {
 			break

@@ -79,7 +79,7 @@ type instanceResolver struct {
 // run passes the lists to conn until Close. secure says that the endpoints need the ports of TLS.
 func (r *instanceResolver) run(conn resolver.ClientConn, secure bool) {
 	defer close(r.done)
-	for all, err := range r.pool.Changes(r.ctx) {
+	for all, err := range r.pool.Follow(r.ctx) {
 		if r.ctx.Err() != nil {
 			return
 		}

@@ -50,7 +50,7 @@ type params struct {
 func provide(p params, path string, opts []scheduler.Option) (*scheduler.Scheduler, error) {
 	s := scheduler.New(p.Client, path,
 		slices.Concat([]scheduler.Option{scheduler.WithWaitForJobs()}, opts, p.Options)...)
-	if err := s.Err(); err != nil {
+	if err := s.Validate(); err != nil {
 		return nil, err
 	}
 	for _, j := range p.Jobs {

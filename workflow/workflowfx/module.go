@@ -13,24 +13,24 @@ import (
 )
 
 // At provides the *workflow.Workflows at a path, on the application's client, which starts runs. It
-// executes runs of the kinds whose functions AsWorkflow provides from the application's start to its stop;
-// without functions it executes none. Start does not wait for ZooKeeper. Stop waits until functions have
-// returned or their grace is over (workflow.WithGrace, 30 s by default). The application does not
-// build if that is longer than its stop allows: see frameworkfx.Grace. If the runs cannot be executed
-// any more, the application is shut down with exit code 1.
+// executes runs of the kinds whose functions AsWorkflow provides from the application's start to
+// its stop; without functions it executes none. Start does not wait for ZooKeeper. Stop waits until
+// functions have returned or their grace is over (workflow.WithGrace, 30 s by default). The
+// application does not build if that is longer than its stop allows: see frameworkfx.Grace. If the
+// runs cannot be executed any more, the application is shut down with exit code 1.
 func At(path string, opts ...workflow.Option) fx.Option {
 	return fx.Module("lockstep.workflow",
 		fx.Provide(func(lc fx.Lifecycle, p params) (*workflow.Workflows, error) {
 			w := workflow.New(p.Client, path, slices.Concat(opts, p.Options)...)
 			lc.Append(fx.Hook{OnStop: w.Close})
-			return w, w.Err()
+			return w, w.Validate()
 		}),
 		fx.Invoke(work))
 }
 
-// AsWorkflow adds a workflow.Function, a []workflow.Function, or what a constructor returns that makes one of
-// these, and an error if it may fail. The application does not build with anything else. The
-// constructor may take anything the application provides, also with annotations, such as
+// AsWorkflow adds a workflow.Function, a []workflow.Function, or what a constructor returns that
+// makes one of these, and an error if it may fail. The application does not build with anything
+// else. The constructor may take anything the application provides, also with annotations, such as
 // fx.ParamTags.
 func AsWorkflow(functionOrConstructor any, annotations ...fx.Annotation) fx.Option {
 	return appmodule.Collect[workflow.Function]("workflowfx.AsWorkflow", "lockstep.workflow.functions",

@@ -153,7 +153,7 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	defer cancel(nil)
 	c.endWithError = cancel
 	m := monitor.New(client, c.path, root, options...)
-	if err := m.Err(); err != nil {
+	if err := m.Validate(); err != nil {
 		return cli.UsageError("%w", err)
 	}
 	stopPrinting := hold.PrintLeaderChanges(ctx, c.Streams, client, m.ElectionPath(), "looks", 0)

@@ -167,7 +167,7 @@ type leaderChangeJSON struct {
 
 // printLeaders prints who leads until a signal comes.
 func (e *electCommand) printLeaders(ctx context.Context, watched *election.Election) error {
-	for leader, err := range watched.Observe(ctx) {
+	for leader, err := range watched.Follow(ctx) {
 		if err != nil {
 			return err
 		}

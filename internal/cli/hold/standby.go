@@ -36,7 +36,7 @@ func PrintLeaderChanges(ctx context.Context, streams *cli.Streams, client *frame
 func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former int64, say func(string)) {
 	var token int64
 	said := false
-	for leader, err := range election.New(client, path).Observe(ctx) {
+	for leader, err := range election.New(client, path).Follow(ctx) {
 		switch {
 		case err != nil:
 			return // the campaign reports the error

@@ -187,7 +187,7 @@ func cordonText(c members.Cordon) string {
 }
 
 func watchMembers(ctx context.Context, streams *cli.Streams, g *members.Group, asJSON bool) error {
-	for view, err := range g.Watch(ctx) {
+	for view, err := range g.Follow(ctx) {
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 }
 
 func (p *clientProcess) followSetting(ctx context.Context) {
-	for now, err := range p.services.setting.Changes(ctx) {
+	for now, err := range p.services.setting.Follow(ctx) {
 		p.writeShown(ctx, settingPath, event{Item: now.Value, Token: now.Version, Source: string(now.Source)}, err)
 	}
 }
@@ -79,7 +79,7 @@ func tallyActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 }
 
 func (p *clientProcess) followTally(ctx context.Context) {
-	for now, err := range p.services.tally.Changes(ctx) {
+	for now, err := range p.services.tally.Follow(ctx) {
 		p.writeShown(ctx, tallyPath, event{Item: now.Value.By, Number: now.Value.N, Token: now.Version}, err)
 	}
 }
@@ -119,7 +119,7 @@ func (p *clientProcess) writeTree(ctx context.Context, path string) {
 }
 
 func (p *clientProcess) followTree(ctx context.Context) {
-	for now, err := range p.services.tree.Changes(ctx) {
+	for now, err := range p.services.tree.Follow(ctx) {
 		if now.Source == config.FromDefault && err == nil {
 			continue // before the first answer
 		}
@@ -249,7 +249,7 @@ func instanceActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 // and goes on: then the servers may be away. An error after it is a violation.
 func (p *clientProcess) followInstances(ctx context.Context) {
 	listed := false
-	for all, err := range p.services.pool.Changes(ctx) {
+	for all, err := range p.services.pool.Follow(ctx) {
 		if err != nil {
 			if listed || !failure.IsTransient(err) {
 				p.expect(ctx, "Changes", instancesPath, err)
@@ -346,7 +346,7 @@ func (p *clientProcess) drainMember(ctx context.Context, w workload, rng *rand.R
 }
 
 func (p *clientProcess) followGroup(ctx context.Context) {
-	for view, err := range p.services.group.Watch(ctx) {
+	for view, err := range p.services.group.Follow(ctx) {
 		e := event{Listed: map[string]int64{}}
 		if err == nil {
 			for _, m := range view.Members {

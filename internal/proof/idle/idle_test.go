@@ -65,7 +65,7 @@ var roles = []role{
 		})
 	}},
 	{name: "observers of an election", run: func(ctx context.Context, c *framework.Client) {
-		for range election.New(c, "/election").Observe(ctx) {
+		for range election.New(c, "/election").Follow(ctx) {
 		}
 	}},
 	{name: "members of a group", run: func(ctx context.Context, c *framework.Client) {
@@ -75,7 +75,7 @@ var roles = []role{
 		}
 	}},
 	{name: "watchers of a group", run: func(ctx context.Context, c *framework.Client) {
-		for range members.New(c, "/group").Watch(ctx) {
+		for range members.New(c, "/group").Follow(ctx) {
 		}
 	}},
 	{name: "consumers of an empty parallel queue", busy: 2, run: consume(queue.Parallel)},

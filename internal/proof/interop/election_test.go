@@ -225,7 +225,7 @@ func TestElectionObservers(t *testing.T) {
 			seen := make(chan string, 10)
 			observing := newCandidate(t, s.path, e.ours)
 			s.asking.Go(func() {
-				for leader, err := range observing.Observe(s.ctx) {
+				for leader, err := range observing.Follow(s.ctx) {
 					switch {
 					case err != nil:
 						seen <- err.Error()

@@ -81,7 +81,7 @@ var electionMutants = []mutant{
 	{
 		promise: "An observer sees leaders in order and always gets the latest one",
 		name:    "an observer reads without a sync",
-		file:    "election/observe.go", test: "TestObserversSyncBeforeTheyRead",
+		file:    "election/follow.go", test: "TestObserversSyncBeforeTheyRead",
 		old: "if err := s.Sync(ctx, o.election.path); err != nil {", new: "if false {\n\t\tvar err error",
 	},
 }

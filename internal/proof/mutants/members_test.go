@@ -42,7 +42,7 @@ var membersMutants = []mutant{
 	},
 	{
 		promise: "A watch of a group reports changes in the servers' order",
-		name:    "a watch begins without a sync", file: "members/watch.go", test: "TestAWatchBeginsWithASync",
+		name:    "a watch begins without a sync", file: "members/follow.go", test: "TestAWatchBeginsWithASync",
 		old: "		if sync {\n", new: "		if sync && w.last != nil {\n",
 	},
 	{

@@ -234,7 +234,7 @@ func useMonitor(ctx context.Context, t *testing.T, c *framework.Client, backgrou
 			}
 			return nil
 		}))
-	require.NoError(t, m.Err())
+	require.NoError(t, m.Validate())
 	background.add(func() { _ = m.Run(ctx) })
 	select {
 	case <-begun:

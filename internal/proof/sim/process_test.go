@@ -71,7 +71,7 @@ func (sim *simulation) startProcess(place, life int) *process {
 
 // followStates notes which sessions belong to the process.
 func (p *process) followStates() {
-	for c := range p.client.States(context.Background()) {
+	for c := range p.client.FollowState(context.Background()) {
 		p.sim.history.add("", "%s: session %x %v", p.name, c.SessionID&0xffff, c.State)
 		if c.SessionID != 0 {
 			p.sim.observer.addSession(c.SessionID, p)

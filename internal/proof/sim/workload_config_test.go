@@ -59,7 +59,7 @@ func (s *configWorkload) value(p *process) *config.Value[string] {
 // followChanges checks that no value is older than one before it.
 func (s *configWorkload) followChanges(p *process, v *config.Value[string]) {
 	newest := int64(0)
-	for now, err := range v.Changes(p.ctx) {
+	for now, err := range v.Follow(p.ctx) {
 		if err != nil {
 			if p.ctx.Err() == nil && !errors.Is(err, framework.ErrClosed) {
 				s.sim.addViolation(s.path(), "errors", "%s cannot follow: %v", p.name, err)

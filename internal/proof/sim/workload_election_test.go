@@ -199,7 +199,7 @@ func (s *electionWorkload) observe(a *actor, e *election.Election) {
 		}
 	})
 	last := int64(0)
-	for c, err := range e.Observe(ctx) {
+	for c, err := range e.Follow(ctx) {
 		switch {
 		case err != nil && !a.isExpectedError(ctx, err):
 			s.sim.addViolation(s.path(), "errors", "%s cannot observe: %v", a.name, err)

@@ -84,7 +84,7 @@ func (s *membersWorkload) drainFunction(p *process) func(context.Context, member
 // back.
 func (s *membersWorkload) watch(p *process, g *members.Group) {
 	newest := int64(0)
-	for view, err := range g.Watch(p.ctx) {
+	for view, err := range g.Follow(p.ctx) {
 		if err != nil {
 			if p.ctx.Err() == nil && !errors.Is(err, framework.ErrClosed) {
 				s.sim.addViolation(s.path(), "errors", "%s cannot watch: %v", p.name, err)

@@ -73,7 +73,7 @@ func (s *treeWorkload) tree(p *process) *config.Tree[simTree] {
 // before it.
 func (s *treeWorkload) followChanges(p *process, t *config.Tree[simTree]) {
 	newest := int64(0)
-	for now, err := range t.Changes(p.ctx) {
+	for now, err := range t.Follow(p.ctx) {
 		if err != nil {
 			if p.ctx.Err() == nil && !errors.Is(err, framework.ErrClosed) {
 				s.sim.addViolation(s.path(), "errors", "%s cannot follow: %v", p.name, err)

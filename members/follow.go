@@ -34,12 +34,12 @@ func (g *Group) List(ctx context.Context) (*View, error) {
 	return view, failure.Wrap("list members of", g.path, err)
 }
 
-// Watch yields the group, now and after each change of a member or a cordon.
+// Follow yields the group, now and after each change of a member or a cordon.
 //
 // Changes have the order in which the servers made them, within a view and from view to view, also
 // across lost connections and sessions: no change comes after a newer one. A slow reader skips to
 // the latest view: it gets the latest state of each member, and does not see members that have
-// joined and left in between. When ctx ends, Watch ends without an error. Any other error is
+// joined and left in between. When ctx ends, Follow ends without an error. Any other error is
 // yielded last: it wraps framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or
 // framework.ErrNoAuth.
 //
@@ -47,7 +47,7 @@ func (g *Group) List(ctx context.Context) (*View, error) {
 // and reads the new member, and after a member or a cordon has changed it reads all members, up to
 // a thousand in a request, at most ten times a second. It does so for joins, too, if the group has
 // more than 100 members. It decodes those that have changed.
-func (g *Group) Watch(ctx context.Context) iter.Seq2[*View, error] {
+func (g *Group) Follow(ctx context.Context) iter.Seq2[*View, error] {
 	return func(yield func(*View, error) bool) {
 		w := &viewWatcher{reader: groupReader{group: g}, yield: yield}
 		err := g.err
@@ -70,7 +70,7 @@ const smallGroup = 100
 // larger group.
 const readInterval = 100 * time.Millisecond
 
-// viewWatcher is one call of Watch.
+// viewWatcher is one call of Follow.
 type viewWatcher struct {
 	reader groupReader
 	tel    watchTelemetry

@@ -54,7 +54,7 @@ func TestASlowReaderGetsTheLatestStates(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer close(read)
-			for view, err := range o.Watch(ctx) {
+			for view, err := range o.Follow(ctx) {
 				if err == nil {
 					read <- view
 					<-turn
@@ -216,7 +216,7 @@ func TestAWatchBeginsWithASync(t *testing.T) {
 		_, err := w.LagAsLeader(o.sessionID())
 		require.NoError(t, err)
 		a.join("a")
-		for view, err := range o.Watch(t.Context()) {
+		for view, err := range o.Follow(t.Context()) {
 			require.NoError(t, err)
 			require.Len(t, view.Members, 1)
 			break
@@ -233,7 +233,7 @@ func TestAWatchBeginsWithASync(t *testing.T) {
 func TestAWatchCanBeLeft(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")
-		for view, err := range a.Watch(t.Context()) {
+		for view, err := range a.Follow(t.Context()) {
 			require.NoError(t, err)
 			require.Empty(t, view.Members)
 			break
@@ -399,7 +399,7 @@ func TestANodeChangesWhileItIsRead(t *testing.T) {
 		})
 		defer stop()
 		w.DelayReplies(10*time.Millisecond, zktest.Match{Op: zktest.OpGetChildren2})
-		for view, err := range o.Watch(t.Context()) {
+		for view, err := range o.Follow(t.Context()) {
 			require.NoError(t, err)
 			require.Len(t, view.Members, 1)
 			break

@@ -31,7 +31,7 @@ func watch(ctx context.Context, e *election.Election) *sightings {
 	s := &sightings{done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		for leader, err := range e.Observe(ctx) {
+		for leader, err := range e.Follow(ctx) {
 			s.add(leader, err)
 		}
 	}()
@@ -130,7 +130,7 @@ func TestObserveCanBeLeft(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		a.lead(t)
-		for leader, err := range a.Observe(t.Context()) {
+		for leader, err := range a.Follow(t.Context()) {
 			require.NoError(t, err)
 			require.Equal(t, "a", leader.ID)
 			break

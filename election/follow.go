@@ -12,21 +12,21 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Observe yields the leader, now and after each change, or nil while no candidate leads. The
-// leaders come in order. Observe skips a leader that it has seen replaced, and does not repeat
+// Follow yields the leader, now and after each change, or nil while no candidate leads. The
+// leaders come in order. Follow skips a leader that it has seen replaced, and does not repeat
 // equal values. A slow reader skips to the latest leader: a gap in Candidate.Number shows skipped
-// terms. When a leader updates its metadata, Observe yields it again.
+// terms. When a leader updates its metadata, Follow yields it again.
 //
-// Observe yields a leader once it has recorded its term. It yields a leader without a record, such
+// Follow yields a leader once it has recorded its term. It yields a leader without a record, such
 // as Java's, after half a second as the first in line, with the number 0.
 //
-// Observe survives lost connections and sessions, and ends silently when ctx ends. It yields any
+// Follow survives lost connections and sessions, and ends silently when ctx ends. It yields any
 // other error last, with a nil candidate; the error wraps framework.ErrClosed, framework.ErrNoAuth,
 // framework.ErrInvalidPath, locks.ErrKindMixed, ErrBadRecord or ErrNewerRecord.
 //
 // An observer watches only the leader's node and the term's record, or the directory while there is
 // no leader.
-func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
+func (e *Election) Follow(ctx context.Context) iter.Seq2[*Candidate, error] {
 	return func(yield func(*Candidate, error) bool) {
 		o := &leaderObserver{election: e, yield: yield}
 		err := e.err
@@ -39,7 +39,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[*Candidate, error] {
 	}
 }
 
-// recordedWithin is how long a leader may take to record its term. After that, Observe takes it for
+// recordedWithin is how long a leader may take to record its term. After that, Follow takes it for
 // a leader without a record.
 const recordedWithin = 500 * time.Millisecond
 
