@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -17,8 +18,11 @@ import (
 type Report struct {
 	// Findings are the problems that the look has seen, in the order of Problems and then of paths.
 	Findings []Finding
-	// Locks, Jobs and Queues are how many the look has seen.
-	Locks, Jobs, Queues int
+	// Locks are the locks, elections and claims that the look has seen, Jobs the jobs and Queues the
+	// queues.
+	Locks  []*locks.Report
+	Jobs   []scheduler.JobReport
+	Queues []queue.Report
 }
 
 // Check looks once at the locks, jobs and queues at and below root, which may be "/". It changes no
@@ -30,16 +34,39 @@ type Report struct {
 // framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check again
 // then.
 func Check(ctx context.Context, client *framework.Client, root string, opts ...Option) (Report, error) {
+	k, err := NewLooker(client, root, opts...)
+	if err != nil {
+		return Report{}, err
+	}
+	return k.Look(ctx)
+}
+
+// Looker looks again and again, and remembers what it has seen, so that it also finds what takes
+// several looks: long holds and growing queues. It is for programs that show the present state. A
+// Monitor also reports events, and works once in a cluster.
+type Looker struct {
+	root   string
+	looker *rootLooker
+}
+
+// NewLooker returns a Looker for the locks, jobs and queues at and below root, which may be "/". The
+// error wraps ErrOption or framework.ErrInvalidPath.
+func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, error) {
 	settings, err := newSettings(opts)
 	if err == nil {
 		err = checkRoot(client, root)
 	}
 	if err != nil {
-		return Report{}, failure.Wrap("check", root, err)
+		return nil, failure.Wrap("check", root, err)
 	}
-	l, err := newRootLooker(client, root, settings).lookAtRoot(ctx, time.Now())
+	return &Looker{root, newRootLooker(client, root, settings)}, nil
+}
+
+// Look is Check, with the memory of the looks before. It is for one goroutine at a time.
+func (k *Looker) Look(ctx context.Context) (Report, error) {
+	l, err := k.looker.lookAtRoot(ctx, time.Now())
 	if err != nil {
-		return Report{}, failure.Wrap("check", root, err)
+		return Report{}, failure.Wrap("check", k.root, err)
 	}
 	return Report{l.sortedFindings(), l.locks, l.jobs, l.queues}, nil
 }

@@ -23,7 +23,7 @@ func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []strin
 			return err
 		}
 	}
-	l.jobs = len(reports)
+	l.jobs = reports
 	var failed []scheduler.JobReport // jobs whose latest run has failed: their history decides
 	for _, r := range reports {
 		for _, f := range r.Findings {

@@ -72,7 +72,7 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 			}
 			continue
 		}
-		l.locks++
+		l.locks = append(l.locks, r)
 		w.countBytes(r, sessions)
 		w.findFaults(l, r)
 		parent, _ := znode.Split(r.Path)

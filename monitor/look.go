@@ -12,6 +12,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
 )
 
 const (
@@ -37,9 +40,11 @@ type lookResult struct {
 	unread    []unreadPath
 	overflow  bool // the look found more than maxFound problems; the rest is not in findings
 
-	locks, jobs, queues int           // how many were seen
-	waiting             []lockWaiters // the locks with waiters, those with the most first
-	items               []queueItems  // the longest queues first
+	locks   []*locks.Report // what was seen
+	jobs    []scheduler.JobReport
+	queues  []queue.Report
+	waiting []lockWaiters // the locks with waiters, those with the most first
+	items   []queueItems  // the longest queues first
 }
 
 // unreadPath is a path at and below which a look has not read an area.

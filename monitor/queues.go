@@ -33,9 +33,9 @@ func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []s
 	if err != nil {
 		return err
 	}
+	l.queues = reports
 	grown := map[string]queueGrowth{}
 	for _, r := range reports {
-		l.queues++
 		if r.Err != nil {
 			if err := l.addUnread(ctx, areaQueues, r.Path, r.Err); err != nil {
 				return err

@@ -103,7 +103,7 @@ func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
 		require.Empty(t, w.news())
 		report, err := monitor.Check(t.Context(), w.member("y").Client, "/")
 		require.NoError(t, err)
-		require.Equal(t, 1, report.Queues)
+		require.Len(t, report.Queues, 1)
 		require.Empty(t, report.Findings)
 	})
 }

@@ -66,7 +66,7 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if report.Jobs+report.Locks+report.Queues+len(report.Findings) == 0 {
+		if len(report.Jobs)+len(report.Locks)+len(report.Queues)+len(report.Findings) == 0 {
 			if err := cli.RequireNode(ctx, client, root, "nothing was checked", "check ROOT and --root"); err != nil {
 				return err
 			}
@@ -82,8 +82,8 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 			}
 		}
 		return found.ExitCode(fmt.Sprintf("%s, %s and %s below %s",
-			cli.FormatNumber(report.Jobs, "job"), cli.FormatNumber(report.Locks, "lock"),
-			cli.FormatNumber(report.Queues, "queue"),
+			cli.FormatNumber(len(report.Jobs), "job"), cli.FormatNumber(len(report.Locks), "lock"),
+			cli.FormatNumber(len(report.Queues), "queue"),
 			root))
 	})
 }

@@ -56,6 +56,7 @@ var arrows = map[string][]string{
 	"members":   forRecipes,
 	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
 	"monitor":   with(forRecipes, "locks", "election", "scheduler", "queue"),
+	"ui":        {"framework", "locks", "election", "scheduler", "queue", "barrier", "workflow", "monitor"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
 	"zktest": {"framework", "internal/wire", "internal/zkserver"},

@@ -1,0 +1,79 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockstep-go/lockstep/election"
+)
+
+type electionsView struct {
+	List        list[lockRow]
+	Led, Others int
+}
+
+func buildElections(u *UI, q request, s *snapshot) (built, error) {
+	rows, reports := u.lockRows(s, true)
+	v := electionsView{List: listOf(q.query, rows, lockSorts, lockRow.matches)}
+	for _, r := range rows {
+		v.Others += r.Waiting
+		if len(r.Report.Holders) > 0 {
+			v.Led++
+		}
+	}
+	return built{"Elections", v, reports}, nil
+}
+
+type electionView struct {
+	Path       string
+	Link       link
+	Problems   []finding
+	Leader     *election.Candidate
+	Candidates []election.Candidate
+	Terms      []termRow
+	Watched    time.Time
+	Done       string
+	HideData   bool
+	Commands   []string
+}
+
+type termRow struct {
+	term
+	Gap   time.Duration // without a leader before it
+	Leads bool
+}
+
+func buildElection(u *UI, q request, s *snapshot) (built, error) {
+	path := q.query.Get("path")
+	if err := u.checkPath(path); err != nil {
+		return built{}, err
+	}
+	all, err := read(q.ctx, u.hub, s, "election "+path, func(ctx context.Context) ([]election.Candidate, error) {
+		return election.New(u.client, path).Candidates(ctx)
+	})
+	u.hub.mu.Lock()
+	terms, watched := slices.Clone(u.hub.memory.terms[path]), u.hub.memory.since
+	u.hub.mu.Unlock()
+	switch {
+	case err != nil && s.failed == nil:
+		return built{}, err
+	case len(all) == 0 && len(terms) == 0:
+		return built{}, missing("election", path)
+	}
+	v := electionView{Path: path, Link: linkTo("", path, u.root), Problems: s.problemsAt[path], Candidates: all,
+		Watched: watched, Done: doneText(q.query), HideData: u.hideData}
+	if r := s.locksAt[path]; len(all) > 0 && r != nil && len(r.Holders) > 0 {
+		v.Leader = &all[0]
+	}
+	for i, t := range terms {
+		row := termRow{term: t, Leads: t.Until.IsZero()}
+		if i > 0 && !terms[i-1].Until.IsZero() {
+			row.Gap = t.From.Sub(terms[i-1].Until)
+		}
+		v.Terms = append(v.Terms, row)
+	}
+	word := shellWord(path)
+	v.Commands = []string{"lockstep elections " + word, "lockstep elections transfer " + word}
+	return built{path, v, all}, nil
+}

@@ -1,0 +1,318 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// snapshot is what a look has seen. It does not change.
+type snapshot struct {
+	number int64     // counts the snapshots
+	at     time.Time // of the look; zero before the first
+	took   time.Duration
+	sent   int64 // requests of the look
+	monitor.Report
+	barriers []*barrier.Report
+	runs     []listedRun
+	findings []finding
+	unread   []string // what could not be read of barriers and runs
+
+	locksAt    map[string]*locks.Report // by path
+	problemsAt map[string][]finding     // by path, also those that follow from others
+
+	failed error     // why the latest look has failed, or nil
+	since  time.Time // when looks began to fail
+	status framework.Status
+}
+
+// listedRun is a run of the workflows at a path.
+type listedRun struct {
+	workflow.Info
+	Path string
+}
+
+// hub looks for all open pages. It looks while a page waits for changes, and when a page is opened
+// whose last look is old.
+type hub struct {
+	client   *framework.Client
+	root     string
+	interval time.Duration
+	looker   *monitor.Looker // used by the look that is under way only
+
+	streams atomic.Int64 // open pages that are followed
+
+	life  context.Context // ends with close
+	end   context.CancelFunc
+	tasks sync.WaitGroup // looks
+
+	mu      sync.Mutex
+	latestS *snapshot
+	looking chan struct{} // closed at the end of the look that is under way, or nil
+	changed chan struct{} // closed at the next snapshot
+	pages   int           // that wait for changes
+	looping bool
+	expired bool
+	details map[string]*detail // of the latest snapshot
+	memory  memory
+}
+
+// lookTime is how long a look may take.
+const lookTime = 30 * time.Second
+
+func newHub(client *framework.Client, root string, interval time.Duration, looker *monitor.Looker) *hub {
+	h := &hub{client: client, root: root, interval: interval, looker: looker, changed: make(chan struct{}),
+		latestS: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
+	h.life, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+func (h *hub) close() {
+	h.end()
+	h.tasks.Wait()
+}
+
+// latest is the latest snapshot, which may be old.
+func (h *hub) latest() *snapshot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.latestS
+}
+
+// expire makes the next page look anew: an action has changed something.
+func (h *hub) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.expired = true
+}
+
+// firstLook is how long a page waits for a look before it shows what there is.
+const firstLook = 3 * time.Second
+
+// fresh returns a snapshot that is not older than the interval, or the latest one if no look ends in
+// time.
+func (h *hub) fresh(ctx context.Context) *snapshot {
+	h.mu.Lock()
+	if !h.expired && time.Since(h.latestS.at) < max(h.interval, 2*h.latestS.took) || h.life.Err() != nil {
+		defer h.mu.Unlock()
+		return h.latestS
+	}
+	done := h.beginLook()
+	h.mu.Unlock()
+	timer := time.NewTimer(firstLook)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return h.latest()
+}
+
+// beginLook begins a look, unless one is under way, and returns what is closed at its end. The caller
+// holds mu.
+func (h *hub) beginLook() <-chan struct{} {
+	if h.looking == nil && h.life.Err() == nil {
+		done := make(chan struct{})
+		h.looking, h.expired = done, false
+		h.tasks.Go(func() {
+			s := h.look()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.publish(s)
+			h.looking = nil
+			close(done)
+		})
+	}
+	return h.looking
+}
+
+// publish makes a snapshot the latest one. The caller holds mu.
+func (h *hub) publish(s *snapshot) {
+	former := h.latestS
+	s.number = former.number + 1
+	if s.failed != nil { // what was seen before stays
+		kept := *former
+		kept.number, kept.failed, kept.status = s.number, s.failed, s.status
+		if former.failed == nil {
+			kept.since = time.Now()
+		}
+		s = &kept
+	} else {
+		h.memory.add(former, s)
+	}
+	h.latestS = s
+	clear(h.details)
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// look reads everything once.
+func (h *hub) look() *snapshot {
+	ctx, cancel := context.WithTimeout(h.life, lookTime)
+	defer cancel()
+	s := &snapshot{at: time.Now(), locksAt: map[string]*locks.Report{}, problemsAt: map[string][]finding{}}
+	before := h.client.Status().Requests
+	s.Report, s.failed = h.looker.Look(ctx)
+	if s.failed == nil {
+		s.failed = h.readOthers(ctx, s)
+	}
+	s.took, s.status = time.Since(s.at), h.client.Status()
+	s.sent = s.status.Requests - before
+	for _, r := range s.Locks {
+		s.locksAt[r.Path] = r
+	}
+	s.findings = judge(s.Report)
+	for _, f := range allFindings(s.findings) {
+		s.problemsAt[f.Path] = append(s.problemsAt[f.Path], f)
+	}
+	return s
+}
+
+// readOthers reads the recipes that no monitor looks at. It returns an error only if all further reads
+// would fail, too.
+func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
+	note := func(err error) error {
+		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) {
+			return err
+		}
+		s.unread = append(s.unread, err.Error())
+		return nil
+	}
+	for r, err := range barrier.List(ctx, h.client, h.root) {
+		if err == nil {
+			s.barriers = append(s.barriers, r)
+		} else if err := note(err); err != nil {
+			return err
+		}
+	}
+	for path, err := range workflow.Find(ctx, h.client, h.root) {
+		if err != nil {
+			if err := note(err); err != nil {
+				return err
+			}
+			continue
+		}
+		w := workflow.New(h.client, path)
+		for info, err := range w.All(ctx) {
+			if err == nil {
+				s.runs = append(s.runs, listedRun{info, path})
+			} else if err := note(err); err != nil {
+				return err
+			}
+		}
+		_ = w.Close(ctx) // it has put nothing
+	}
+	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.runs, func(a, b listedRun) int {
+		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.ChangedAt.Compare(a.ChangedAt))
+	})
+	return nil
+}
+
+// waitBriefly waits for another snapshot than the one with this number. It returns nil without an
+// error when the time is over.
+func (h *hub) waitBriefly(ctx context.Context, number int64, d time.Duration) (*snapshot, error) {
+	h.mu.Lock()
+	s, changed := h.latestS, h.changed
+	h.mu.Unlock()
+	if s.number != number {
+		return s, nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		return h.latest(), nil
+	case <-timer.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-h.life.Done():
+		return nil, framework.ErrClosed
+	}
+}
+
+// open counts a page that waits for changes. The hub looks until leave was called for each.
+func (h *hub) open() (leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pages++
+	if !h.looping && h.life.Err() == nil {
+		h.looping = true
+		h.tasks.Go(h.lookWhileOpen)
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.pages--
+	}
+}
+
+// lookWhileOpen looks again and again while a page is open.
+func (h *hub) lookWhileOpen() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-h.life.Done():
+			return
+		}
+		h.mu.Lock()
+		if h.pages == 0 {
+			h.looping = false
+			h.mu.Unlock()
+			return
+		}
+		done := h.beginLook()
+		h.mu.Unlock()
+		select {
+		case <-done:
+		case <-h.life.Done():
+			return
+		}
+		timer.Reset(max(h.interval, h.latest().took))
+	}
+}
+
+// detail is what a page has read beside the snapshot, for all who look at the same page.
+type detail struct {
+	once  sync.Once
+	value any
+	err   error
+}
+
+// read returns what f reads, once for each snapshot and key, whatever the number of pages.
+func read[T any](ctx context.Context, h *hub, s *snapshot, key string,
+	f func(ctx context.Context) (T, error)) (T, error) {
+	h.mu.Lock()
+	if h.latestS != s { // an old page: it reads for itself
+		h.mu.Unlock()
+		return f(ctx)
+	}
+	d := h.details[key]
+	if d == nil {
+		d = &detail{}
+		h.details[key] = d
+	}
+	h.mu.Unlock()
+	d.once.Do(func() {
+		ctx, cancel := context.WithTimeout(h.life, firstLook) // another page may wait for it
+		defer cancel()
+		d.value, d.err = f(ctx)
+	})
+	value, _ := d.value.(T)
+	return value, d.err
+}

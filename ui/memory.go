@@ -1,0 +1,192 @@
+package ui
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/scheduler"
+)
+
+// memory is what the page remembers of former looks. It is bounded.
+type memory struct {
+	since   time.Time // the first look
+	changes []change  // the latest last
+	depths  map[string][]depth
+	terms   map[string][]term // of elections, the latest last
+}
+
+const (
+	maxChanges = 300
+	maxDepths  = 240
+	maxTerms   = 50
+	maxPaths   = 2000 // queues and elections that are remembered, each
+	depthPause = 15 * time.Second
+)
+
+// change is something that was different at a look than at the look before.
+type change struct {
+	At   time.Time
+	Mark severity
+	Page string
+	Path string
+	Text string
+}
+
+// depth is how many items a queue had.
+type depth struct {
+	At    time.Time
+	Items int
+}
+
+// term is a leader that looks have seen.
+type term struct {
+	Leader      string
+	Node        string
+	From, Until time.Time // Until is zero while it leads
+	Seen        time.Time // the latest look that has seen it
+}
+
+func newMemory() memory { return memory{depths: map[string][]depth{}, terms: map[string][]term{}} }
+
+// add remembers the differences between two snapshots.
+func (m *memory) add(former, s *snapshot) {
+	first := former.at.IsZero()
+	if first {
+		m.since = s.at
+	}
+	m.addDepths(s)
+	m.addTerms(s, first)
+	if !first {
+		m.addFindings(former, s)
+		m.addRuns(former, s)
+	}
+	if n := len(m.changes) - maxChanges; n > 0 {
+		m.changes = append([]change(nil), m.changes[n:]...)
+	}
+}
+
+func (m *memory) addDepths(s *snapshot) {
+	present := map[string]bool{}
+	for _, q := range s.Queues {
+		if q.Err != nil || q.Missing {
+			continue
+		}
+		present[q.Path] = true
+		known := m.depths[q.Path]
+		if len(known) == 0 && len(m.depths) >= maxPaths {
+			continue
+		}
+		now := depth{s.at, q.Items + q.Delayed}
+		if n := len(known); n > 0 && s.at.Sub(known[n-1].At) < depthPause {
+			continue
+		}
+		if known = append(known, now); len(known) > maxDepths {
+			known = append([]depth(nil), known[len(known)-maxDepths:]...)
+		}
+		m.depths[q.Path] = known
+	}
+	for path := range m.depths {
+		if !present[path] {
+			delete(m.depths, path)
+		}
+	}
+}
+
+func (m *memory) addTerms(s *snapshot, first bool) {
+	for _, r := range s.Locks {
+		if r.Kind != locks.ElectionLock {
+			continue
+		}
+		known := m.terms[r.Path]
+		if len(known) == 0 && len(m.terms) >= maxPaths {
+			continue
+		}
+		n := len(known)
+		leads := n > 0 && known[n-1].Until.IsZero()
+		var leader locks.Entry
+		if len(r.Holders) > 0 {
+			leader = r.Holders[0]
+		}
+		switch {
+		case leads && known[n-1].Node == leader.Node:
+			known[n-1].Seen = s.at
+			continue
+		case leads:
+			known[n-1].Until = s.at
+			if leader.Node == "" {
+				m.note(s.at, warn, "election", r.Path, fmt.Sprintf("%s leads no more; nobody leads", known[n-1].Leader))
+			}
+		}
+		if leader.Node == "" {
+			m.terms[r.Path] = known
+			continue
+		}
+		from := s.at
+		if first || n == 0 {
+			from = leader.Since
+		}
+		if n > 0 || !first {
+			m.note(s.at, busy, "election", r.Path, leader.Owner+" leads")
+		}
+		known = append(known, term{Leader: leader.Owner, Node: leader.Node, From: from, Seen: s.at})
+		if len(known) > maxTerms {
+			known = append([]term(nil), known[len(known)-maxTerms:]...)
+		}
+		m.terms[r.Path] = known
+	}
+}
+
+func (m *memory) addFindings(former, s *snapshot) {
+	type key struct{ problem, path string }
+	before, after := map[key]finding{}, map[key]finding{}
+	for _, f := range allFindings(former.findings) {
+		before[key{string(f.Problem), f.Path}] = f
+	}
+	for _, f := range allFindings(s.findings) {
+		k := key{string(f.Problem), f.Path}
+		after[k] = f
+		if _, known := before[k]; !known {
+			m.note(s.at, f.Severity, f.Page, f.Path, string(f.Problem))
+		}
+	}
+	for k, f := range before {
+		if _, open := after[k]; !open {
+			m.note(s.at, good, f.Page, f.Path, "ended: "+string(f.Problem))
+		}
+	}
+}
+
+func (m *memory) addRuns(former, s *snapshot) {
+	before := map[string]int64{}
+	for _, j := range former.Jobs {
+		if j.LastRun != nil {
+			before[j.JobPath()] = j.LastRun.Number
+		}
+	}
+	for _, j := range s.Jobs {
+		if j.LastRun == nil || before[j.JobPath()] == j.LastRun.Number {
+			continue
+		}
+		mark := good
+		if j.LastRun.Outcome.IsFailure() {
+			mark = warn
+		}
+		m.note(s.at, mark, "job", j.JobPath(), outcomeText(*j.LastRun))
+	}
+}
+
+func outcomeText(r scheduler.RunRecord) string {
+	if r.Outcome == scheduler.Running {
+		return "runs"
+	}
+	text := string(r.Outcome)
+	if !r.Ended.IsZero() && !r.Started.IsZero() {
+		text += " after " + age(r.Ended.Sub(r.Started))
+	}
+	return text
+}
+
+func (m *memory) note(at time.Time, mark severity, page, path, text string) {
+	m.changes = append(m.changes, change{at, mark, page, path, text})
+}

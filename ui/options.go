@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
+
+// Option changes what New returns.
+type Option func(*settings) error
+
+// settings are what options change.
+type settings struct {
+	root      string
+	interval  time.Duration
+	zone      *time.Location
+	hosts     []string
+	actions   bool
+	hideData  bool
+	authorize func(*http.Request, Action) error
+}
+
+// WithRoot shows what is at and below a path. Default "/": all that the client can see.
+func WithRoot(path string) Option {
+	return func(s *settings) error {
+		if path != "/" {
+			if err := framework.ValidatePath(path); err != nil {
+				return err
+			}
+		}
+		s.root = path
+		return nil
+	}
+}
+
+// WithInterval sets the least time between two looks while a page is open: 250 ms to an hour. The
+// hub waits longer if a look takes long, so that it sends requests for at most half of the time.
+// Default 1 s.
+func WithInterval(d time.Duration) Option {
+	return func(s *settings) error {
+		if d < 250*time.Millisecond || d > time.Hour {
+			return fmt.Errorf("the interval is %v: give 250 ms to an hour", d)
+		}
+		s.interval = d
+		return nil
+	}
+}
+
+// WithZone sets the time zone of all times on the pages. Default time.Local.
+func WithZone(zone *time.Location) Option {
+	return func(s *settings) error {
+		if zone == nil {
+			return fmt.Errorf("the zone is nil")
+		}
+		s.zone = zone
+		return nil
+	}
+}
+
+// WithHosts adds host names, without ports, to which the page answers. Requests for other names than
+// these, localhost and IP addresses are refused: otherwise a foreign site could point its own name at
+// the page's address and read it in a visitor's browser.
+func WithHosts(names ...string) Option {
+	return func(s *settings) error {
+		for _, name := range names {
+			if name == "" || strings.ContainsAny(name, ":/ ") {
+				return fmt.Errorf("%q is no host name: give it without a port", name)
+			}
+			s.hosts = append(s.hosts, strings.ToLower(name))
+		}
+		return nil
+	}
+}
+
+// WithActions permits actions: revoking a lock, transferring a lead, running, pausing and resuming a
+// job, pausing and resuming a queue, cancelling a workflow's run. Each is logged by the client's
+// logger with who, what and where. Default: pages only show the commands that do the same.
+func WithActions() Option {
+	return func(s *settings) error {
+		s.actions = true
+		return nil
+	}
+}
+
+// WithHideData hides what applications have written: data of items and of locks, metadata, results
+// and inputs of workflows, and texts of errors. Paths, owners and hosts stay.
+func WithHideData() Option {
+	return func(s *settings) error {
+		s.hideData = true
+		return nil
+	}
+}
+
+// WithAuthorize has a function decide on each request: its error refuses it with status 403, and its
+// text is shown. The action is ActionLook for a page. The function is called at once by many
+// goroutines.
+func WithAuthorize(authorize func(*http.Request, Action) error) Option {
+	return func(s *settings) error {
+		if authorize == nil {
+			return fmt.Errorf("the function is nil")
+		}
+		s.authorize = authorize
+		return nil
+	}
+}

@@ -1,0 +1,161 @@
+package ui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/queue"
+)
+
+// queueRow is a queue in a list.
+type queueRow struct {
+	Link     link
+	Report   queue.Report
+	Severity severity
+	Problems []finding
+	Spark    string // the path of its depth
+	Points   int
+	Failing  string
+}
+
+func (u *UI) queueRowOf(s *snapshot, r queue.Report) queueRow {
+	row := queueRow{Link: linkTo("queue", r.Path, u.root), Report: r, Problems: s.problemsAt[r.Path]}
+	row.Severity = worst(row.Problems)
+	u.hub.mu.Lock()
+	depths := slices.Clone(u.hub.memory.depths[r.Path])
+	u.hub.mu.Unlock()
+	row.Spark, row.Points = curve(depths, 96, 22), len(depths)
+	return row
+}
+
+// curve is the path of a curve through depths in a box.
+func curve(depths []depth, width, height float64) string {
+	if len(depths) < 2 {
+		return ""
+	}
+	from, most := depths[0].At, 1
+	span := depths[len(depths)-1].At.Sub(from).Seconds()
+	for _, d := range depths {
+		most = max(most, d.Items)
+	}
+	var out strings.Builder
+	for i, d := range depths {
+		letter := 'L'
+		if i == 0 {
+			letter = 'M'
+		}
+		fmt.Fprintf(&out, "%c%.1f %.1f", letter, width*d.At.Sub(from).Seconds()/max(1, span),
+			1+(height-2)*(1-float64(d.Items)/float64(most)))
+	}
+	return out.String()
+}
+
+func (r queueRow) matches(wanted string) bool { return containsAny(wanted, r.Report.Path) }
+
+var queueSorts = map[string]func(a, b queueRow) int{
+	"queue":  func(a, b queueRow) int { return strings.Compare(a.Report.Path, b.Report.Path) },
+	"items":  func(a, b queueRow) int { return b.Report.Items - a.Report.Items },
+	"oldest": func(a, b queueRow) int { return compareSince(a.Report.Oldest, b.Report.Oldest) },
+	"dead":   func(a, b queueRow) int { return b.Report.Dead - a.Report.Dead },
+}
+
+func (u *UI) queueRows(s *snapshot) (rows []queueRow) {
+	for _, r := range s.Queues {
+		rows = append(rows, u.queueRowOf(s, r))
+	}
+	slices.SortStableFunc(rows, func(a, b queueRow) int {
+		return cmp.Or(severityRank(a.Severity)-severityRank(b.Severity), b.Report.Items-a.Report.Items)
+	})
+	return rows
+}
+
+type queuesView struct {
+	List        list[queueRow]
+	Items, Dead int
+}
+
+func buildQueues(u *UI, q request, s *snapshot) (built, error) {
+	rows := u.queueRows(s)
+	v := queuesView{List: listOf(q.query, rows, queueSorts, queueRow.matches)}
+	for _, r := range rows {
+		v.Items, v.Dead = v.Items+r.Report.Items, v.Dead+r.Report.Dead
+	}
+	return built{"Queues", v, s.Queues}, nil
+}
+
+type queueView struct {
+	Path     string
+	Row      queueRow
+	Link     link
+	Held     []queue.Claim
+	Dead     []queue.DeadLetter
+	MoreDead bool
+	Depths   []depth
+	Curve    string
+	Most     int
+	Watched  time.Time
+	Commands []string
+	Done     string
+	HideData bool
+	Unread   string
+}
+
+// maxLetters is how many dead letters a page shows.
+const maxLetters = 50
+
+func buildQueue(u *UI, q request, s *snapshot) (built, error) {
+	path := q.query.Get("path")
+	i := slices.IndexFunc(s.Queues, func(r queue.Report) bool { return r.Path == path })
+	if i < 0 {
+		return built{}, missing("queue", path)
+	}
+	v := queueView{Path: path, Row: u.queueRowOf(s, s.Queues[i]), Link: linkTo("", path, u.root),
+		Done: doneText(q.query), HideData: u.hideData}
+	type items struct {
+		held []queue.Claim
+		dead []queue.DeadLetter
+	}
+	found, err := read(q.ctx, u.hub, s, "queue "+path, func(ctx context.Context) (found items, err error) {
+		opened := queue.New(u.client, path, queue.Bytes())
+		defer opened.Close(ctx) //nolint:errcheck // it has taken nothing
+		found.held, err = opened.InFlight(ctx)
+		for letter, deadErr := range opened.DeadLetters(ctx) {
+			if deadErr != nil {
+				return found, errors.Join(err, deadErr)
+			}
+			if found.dead = append(found.dead, letter); len(found.dead) > maxLetters {
+				break
+			}
+		}
+		return found, err
+	})
+	if err != nil {
+		v.Unread = err.Error()
+	}
+	v.Held, v.Dead = found.held, found.dead
+	slices.SortFunc(v.Held, func(a, b queue.Claim) int { return compareSince(a.Since, b.Since) })
+	v.Held = v.Held[:min(len(v.Held), pageRows)]
+	if len(v.Dead) > maxLetters {
+		v.Dead, v.MoreDead = v.Dead[:maxLetters], true
+	}
+	u.hub.mu.Lock()
+	v.Depths, v.Watched = slices.Clone(u.hub.memory.depths[path]), u.hub.memory.since
+	u.hub.mu.Unlock()
+	v.Curve = curve(v.Depths, 600, 120)
+	for _, d := range v.Depths {
+		v.Most = max(v.Most, d.Items)
+	}
+	word := shellWord(path)
+	v.Commands = []string{"lockstep queue ls " + word, "lockstep queue inflight " + word,
+		"lockstep queue dead " + word}
+	return built{path, v, struct {
+		Queue    queue.Report       `json:"queue"`
+		InFlight []queue.Claim      `json:"in_flight"`
+		Dead     []queue.DeadLetter `json:"dead_letters"`
+	}{v.Row.Report, v.Held, v.Dead}}, nil
+}

@@ -1,0 +1,199 @@
+package ui
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/monitor"
+)
+
+//go:embed assets templates
+var files embed.FS
+
+// UI is the handler of all pages. It serves them at any prefix: it looks at the last part of the
+// request's path only, and its links are relative.
+type UI struct {
+	settings
+	client  *framework.Client
+	hub     *hub
+	origins *http.CrossOriginProtection
+}
+
+// New returns the pages of what the client can see. The error wraps ErrInvalid. Close it when the
+// server has stopped.
+func New(client *framework.Client, opts ...Option) (*UI, error) {
+	u := &UI{client: client, origins: http.NewCrossOriginProtection(),
+		settings: settings{root: "/", interval: time.Second, zone: time.Local}}
+	if client == nil {
+		return nil, fmt.Errorf("ui: %w: the client is nil", ErrInvalid)
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
+		if err := opt(&u.settings); err != nil {
+			return nil, fmt.Errorf("ui: %w: %w", ErrInvalid, err)
+		}
+	}
+	looker, err := monitor.NewLooker(client, u.root)
+	if err != nil {
+		return nil, fmt.Errorf("ui: %w: %w", ErrInvalid, err)
+	}
+	u.hub = newHub(client, u.root, u.interval, looker)
+	return u, nil
+}
+
+// Close ends the streams of open pages and the look that is under way, and waits for both.
+func (u *UI) Close() { u.hub.close() }
+
+// contentSecurity permits what the pages consist of, and nothing else.
+const contentSecurity = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// ServeHTTP serves a page, its JSON, its stream of changes, an asset or an action.
+func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", contentSecurity)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cache-Control", "no-store")
+	switch {
+	case !u.answersTo(r.Host):
+		http.Error(w, "This page does not answer to this host name. Its operator can name it: WithHosts of package "+
+			"ui, or --host of lockstep ui.", http.StatusMisdirectedRequest)
+	case r.Method == http.MethodPost:
+		u.origins.Handler(http.HandlerFunc(u.servePost)).ServeHTTP(w, r)
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		u.serveGet(w, r)
+	default:
+		head.Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
+	}
+}
+
+// answersTo reports whether the request's host is an address, localhost or a name of WithHosts.
+func (u *UI) answersTo(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return host == "localhost" || slices.Contains(u.hosts, host)
+}
+
+func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
+	name := path.Base(r.URL.Path)
+	if strings.HasSuffix(r.URL.Path, "/") || r.URL.Path == "" {
+		name = ""
+	}
+	switch name {
+	case "lockstep.css", "live.js":
+		serveAsset(w, name)
+		return
+	}
+	if err := u.mayDo(r, Action{Kind: ActionLook}); err != nil {
+		u.refuse(w, r, http.StatusForbidden, "This page is not for you", err.Error())
+		return
+	}
+	if name == "events" {
+		u.serveEvents(w, r)
+		return
+	}
+	name, asJSON := strings.CutSuffix(name, ".json")
+	if name == "index" {
+		name = ""
+	}
+	def, known := pages[name]
+	if !known {
+		u.refuse(w, r, http.StatusNotFound, "There is no such page", "The menu lists all pages.")
+		return
+	}
+	request := request{r.Context(), r.URL.Query()}
+	p, err := u.build(request, def, r)
+	var failed *pageError
+	switch {
+	case errors.As(err, &failed):
+		u.refuse(w, r, failed.status, failed.title, failed.text)
+	case err != nil:
+		u.refuse(w, r, http.StatusServiceUnavailable, "This could not be read", err.Error())
+	case asJSON:
+		w.Header().Set("Content-Type", "application/json")
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		_ = out.Encode(p.json)
+	default:
+		u.render(w, http.StatusOK, def.template, "page", p)
+	}
+}
+
+// mayDo asks the function of WithAuthorize.
+func (u *UI) mayDo(r *http.Request, a Action) error {
+	if u.authorize == nil {
+		return nil
+	}
+	return u.authorize(r, a)
+}
+
+func serveAsset(w http.ResponseWriter, name string) {
+	kind := "text/css; charset=utf-8"
+	if strings.HasSuffix(name, ".js") {
+		kind = "text/javascript; charset=utf-8"
+	}
+	content, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		http.Error(w, "missing", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(content)
+}
+
+// render writes a template. It renders to memory first, so that no half of a page is sent.
+func (u *UI) render(w http.ResponseWriter, status int, t *template.Template, name string, data any) {
+	var out bytes.Buffer
+	if err := t.ExecuteTemplate(&out, name, data); err != nil {
+		u.client.Logger().Error("a web page cannot be rendered", "error", err)
+		http.Error(w, "This page cannot be rendered.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes())
+}
+
+// pageError is a page that cannot be shown.
+type pageError struct {
+	status      int
+	title, text string
+}
+
+func (e *pageError) Error() string { return e.title + ": " + e.text }
+
+// refuse shows why there is no page.
+func (u *UI) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+	if strings.HasSuffix(r.URL.Path, ".json") {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": title + ": " + text})
+		return
+	}
+	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal), Data: refusalView{title, text}}
+	p.Title = title
+	u.render(w, status, refusal.template, "page", p)
+}
+
+type refusalView struct{ Title, Text string }

@@ -1,0 +1,311 @@
+package ui_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/ui"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stage is a server with pages on it.
+type stage struct {
+	zk     *zktest.Server
+	client *framework.Client
+	page   *ui.UI
+}
+
+func newStage(t *testing.T, opts ...ui.Option) *stage {
+	t.Helper()
+	zk := zktest.Start(t)
+	client := zk.Member(t, "page", framework.Config{}).Client
+	page, err := ui.New(client, opts...)
+	require.NoError(t, err)
+	t.Cleanup(page.Close)
+	return &stage{zk, client, page}
+}
+
+// get asks for a page.
+func (s *stage) get(t *testing.T, target string) *http.Response {
+	t.Helper()
+	return s.do(t, httptest.NewRequest(http.MethodGet, "http://localhost/lockstep/"+target, nil))
+}
+
+func (s *stage) do(t *testing.T, r *http.Request) *http.Response {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.page.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func (s *stage) post(t *testing.T, target string, form url.Values, head ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/lockstep/"+target, strings.NewReader(form.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(head); i += 2 {
+		r.Header.Set(head[i], head[i+1])
+	}
+	return s.do(t, r)
+}
+
+func text(t *testing.T, r *http.Response) string {
+	t.Helper()
+	all, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return string(all)
+}
+
+// fill makes one of each thing, with names that would harm a page that does not escape them.
+func fill(t *testing.T, s *stage, name string) {
+	t.Helper()
+	ctx := t.Context()
+	holder := s.zk.Member(t, "holder", framework.Config{Identity: name}).Client
+	lease, err := locks.NewMutex(holder, "/locks/"+name).Lock(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = lease.Release(context.Background()) })
+	waiting, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	joined := make(chan struct{})
+	waiter := s.zk.Member(t, "waiter", framework.Config{Identity: name}).Client
+	go func() {
+		defer close(done)
+		_, _ = locks.NewMutex(waiter, "/locks/"+name, locks.WithOnWait(func(int) { close(joined) })).Lock(waiting)
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	<-joined
+
+	term, err := election.New(holder, "/elections/"+name, election.WithID(name),
+		election.WithMetadata(election.Metadata{name: name})).Campaign(ctx)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = term.Resign(context.Background()) })
+
+	q := queue.New(holder, "/queues/"+name, queue.Text())
+	require.NoError(t, q.Put(ctx, name))
+	t.Cleanup(func() { _ = q.Close(context.Background()) })
+
+	jobs := scheduler.New(holder, "/jobs")
+	require.NoError(t, jobs.Add(scheduler.Job{Name: name, Spec: "0 3 * * *", Description: name,
+		Run: func(context.Context, scheduler.Run) error { return nil }}))
+	running, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- jobs.Run(running) }()
+	t.Cleanup(func() { end(); <-ended })
+	require.Eventually(t, func() bool { _, err := jobs.State(ctx, name); return err == nil }, wait, tick)
+}
+
+// targets are all pages of what fill makes.
+func targets(name string) []string {
+	q := url.QueryEscape
+	return []string{"", "locks", "lock?path=" + q("/locks/"+name), "elections",
+		"election?path=" + q("/elections/"+name), "jobs", "job?path=" + q("/jobs/"+name), "queues",
+		"queue?path=" + q("/queues/"+name), "barriers", "workflows",
+		"session?id=0x1", "search?q=" + q(name),
+		"confirm?do=pause-queue&seen=" + q("goes on") + "&path=" + q("/queues/"+name)}
+}
+
+// hostile is a name that ZooKeeper permits and that no page may repeat as it is.
+const hostile = `<script>alert(1)</script>"'&` + "\u202e" + `\x`
+
+func TestPagesEscapeNames(t *testing.T) {
+	s := newStage(t, ui.WithActions())
+	name := strings.ReplaceAll(hostile, "/", "_")
+	fill(t, s, name)
+	for _, target := range targets(name) {
+		t.Run(target, func(t *testing.T) {
+			r := s.get(t, target)
+			body := text(t, r)
+			require.Equal(t, http.StatusOK, r.StatusCode, body)
+			require.NotContains(t, body, "<script>alert")
+			require.NotContains(t, body, "\u202e")
+			require.NotRegexp(t, `(?i)\son[a-z]+=|style=|javascript:`, body, "the policy forbids inline scripts and styles")
+			require.NotContains(t, body, "ZgotmplZ")
+			require.Contains(t, r.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
+			for _, link := range regexp.MustCompile(`(?:href|src|action)="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+				require.NotRegexp(t, `^(/|[a-z]+:)`, link[1], "links are relative, for any prefix")
+			}
+			checkBalance(t, body)
+		})
+	}
+}
+
+// checkBalance checks that each element of these kinds is closed.
+func checkBalance(t *testing.T, body string) {
+	t.Helper()
+	for _, element := range strings.Fields("div section table tbody tr td th ul dl a span p svg") {
+		opened := len(regexp.MustCompile(`<`+element+`[\s>]`).FindAllString(body, -1))
+		require.Equal(t, opened, strings.Count(body, "</"+element+">"), element)
+	}
+}
+
+func TestPagesAsJSON(t *testing.T) {
+	s := newStage(t)
+	fill(t, s, "one")
+	for _, target := range targets("one") {
+		name, query, _ := strings.Cut(target, "?")
+		if name == "confirm" {
+			continue
+		}
+		if name == "" {
+			name = "index"
+		}
+		r := s.get(t, name+".json?"+query)
+		require.Equal(t, http.StatusOK, r.StatusCode, target)
+		var v any
+		require.NoError(t, json.NewDecoder(r.Body).Decode(&v), target)
+	}
+	var report locks.Report
+	require.NoError(t, json.NewDecoder(s.get(t, "lock.json?path=/locks/one").Body).Decode(&report))
+	require.Len(t, report.Waiters, 1)
+}
+
+func TestRefusals(t *testing.T) {
+	s := newStage(t, ui.WithRoot("/apps"), ui.WithHosts("ops.example"))
+	for target, want := range map[string]int{
+		"nothing": 404, "lock?path=nothing": 404, "lock?path=/other": 404, "lock?path=/apps/none": 404,
+		"job?path=/apps/x": 404, "queue": 404, "election?path=/apps/none": 404, "session?id=x": 404,
+		"workflow?path=/apps/w&id=1": 404, "confirm?do=explode": 404, "confirm?do=revoke&path=/apps/x": 403,
+		"events?page=nothing": 404, "lock.json?path=x": 404,
+	} {
+		r := s.get(t, target)
+		require.Equal(t, want, r.StatusCode, "%s: %s", target, text(t, r))
+	}
+	for host, want := range map[string]int{"localhost:8080": 200, "127.0.0.1:1": 200, "[::1]:8080": 200,
+		"OPS.example": 200, "evil.example": 421, "localhost.evil.example": 421, "": 421} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Host = host
+		require.Equal(t, want, s.do(t, r).StatusCode, host)
+	}
+	r := httptest.NewRequest(http.MethodPut, "http://localhost/", nil)
+	require.Equal(t, 405, s.do(t, r).StatusCode)
+	require.Equal(t, 400, s.post(t, "act", url.Values{"do": {strings.Repeat("x", 1<<20)}}).StatusCode)
+}
+
+func TestOptionsRefuse(t *testing.T) {
+	client := zktest.Start(t).Member(t, "page", framework.Config{}).Client
+	for _, opt := range []ui.Option{ui.WithRoot("x"), ui.WithInterval(1), ui.WithZone(nil), ui.WithHosts("a:1"),
+		ui.WithAuthorize(nil)} {
+		_, err := ui.New(client, opt)
+		require.ErrorIs(t, err, ui.ErrInvalid)
+	}
+	_, err := ui.New(nil)
+	require.ErrorIs(t, err, ui.ErrInvalid)
+}
+
+func TestAuthorize(t *testing.T) {
+	s := newStage(t, ui.WithActions(), ui.WithAuthorize(func(r *http.Request, a ui.Action) error {
+		if a.Kind != ui.ActionLook || r.Header.Get("User") == "" {
+			return fmt.Errorf("<b>no</b>")
+		}
+		return nil
+	}))
+	r := s.get(t, "locks")
+	require.Equal(t, 403, r.StatusCode)
+	require.Contains(t, text(t, r), "&lt;b&gt;no&lt;/b&gt;")
+	asked := httptest.NewRequest(http.MethodGet, "http://localhost/locks", nil)
+	asked.Header.Set("User", "ann")
+	require.Equal(t, 200, s.do(t, asked).StatusCode)
+	require.Equal(t, 403, s.post(t, "act", url.Values{"do": {"pause-queue"}, "path": {"/q"}}, "User", "ann").StatusCode)
+}
+
+// form is what the confirmation of an action sends.
+func (s *stage) form(t *testing.T, page, do string) url.Values {
+	t.Helper()
+	body := text(t, s.get(t, page))
+	found := regexp.MustCompile(`href="confirm\?(do=` + do + `&amp;[^"]*)"`).FindStringSubmatch(body)
+	require.NotNil(t, found, body)
+	query, err := url.ParseQuery(html.UnescapeString(found[1]))
+	require.NoError(t, err)
+	confirm := s.get(t, "confirm?"+query.Encode())
+	require.Equal(t, 200, confirm.StatusCode)
+	act := regexp.MustCompile(`action="act\?([^"]*)"`).FindStringSubmatch(text(t, confirm))
+	require.NotNil(t, act)
+	form, err := url.ParseQuery(html.UnescapeString(act[1]))
+	require.NoError(t, err)
+	return form
+}
+
+func TestActions(t *testing.T) {
+	s := newStage(t, ui.WithActions())
+	fill(t, s, "one")
+	ctx := t.Context()
+	for _, action := range []struct {
+		page, do string
+		check    func()
+	}{
+		{"lock?path=/locks/one", "revoke", func() {
+			r, err := locks.Inspect(ctx, s.client, "/locks/one")
+			require.NoError(t, err)
+			require.True(t, r.Holders[0].Revoked)
+		}},
+		{"queue?path=/queues/one", "pause-queue", func() {
+			q := queue.New(s.client, "/queues/one", queue.Text())
+			defer q.Close(ctx)
+			paused, err := q.Paused(ctx)
+			require.NoError(t, err)
+			require.True(t, paused)
+		}},
+		{"queue?path=/queues/one", "resume-queue", func() {}},
+		{"job?path=/jobs/one", "pause-job", func() {
+			state, err := scheduler.New(s.client, "/jobs").State(ctx, "one")
+			require.NoError(t, err)
+			require.False(t, state.Paused.IsZero())
+		}},
+		{"job?path=/jobs/one", "resume-job", func() {}},
+		{"job?path=/jobs/one", "run", func() {}},
+	} {
+		form := s.form(t, action.page, action.do)
+		r := s.post(t, "act", form)
+		require.Equal(t, http.StatusSeeOther, r.StatusCode, "%s: %s", action.do, text(t, r))
+		require.Contains(t, text(t, s.get(t, r.Header.Get("Location"))), `aria-label="Done"`)
+		action.check()
+	}
+
+	t.Run("what has changed meanwhile is refused", func(t *testing.T) {
+		form := s.form(t, "queue?path=/queues/one", "pause-queue")
+		q := queue.New(s.client, "/queues/one", queue.Text())
+		defer q.Close(ctx)
+		require.NoError(t, q.Pause(ctx))
+		require.Equal(t, http.StatusConflict, s.post(t, "act", form).StatusCode)
+
+		form = s.form(t, "lock?path=/locks/one", "evict")
+		require.Equal(t, http.StatusSeeOther, s.post(t, "act", form).StatusCode)
+		require.Equal(t, http.StatusConflict, s.post(t, "act", form).StatusCode)
+	})
+	t.Run("another site's form is refused", func(t *testing.T) {
+		form := s.form(t, "queue?path=/queues/one", "resume-queue")
+		require.Equal(t, http.StatusForbidden, s.post(t, "act", form, "Sec-Fetch-Site", "cross-site").StatusCode)
+		require.Equal(t, http.StatusForbidden, s.post(t, "act", form, "Origin", "https://evil.example").StatusCode)
+	})
+}
+
+func TestHideData(t *testing.T) {
+	s := newStage(t, ui.WithHideData())
+	fill(t, s, "one")
+	q := queue.New(s.client, "/queues/one", queue.Text())
+	defer q.Close(t.Context())
+	d, err := q.Take(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, d.Nack(t.Context(), 0, fmt.Errorf("secret reason")))
+	for _, target := range targets("one") {
+		require.NotContains(t, text(t, s.get(t, target)), "secret", target)
+	}
+}

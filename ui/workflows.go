@@ -1,0 +1,108 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// runWeight orders runs: failed ones first, then those that no member has, then those that fail.
+func runWeight(r listedRun) int {
+	switch {
+	case r.State == workflow.Failed:
+		return 4
+	case r.State == workflow.Active && r.Taken == nil && r.TakenErr == nil:
+		return 3
+	case r.Failures > 0:
+		return 2
+	case r.State.IsFinished():
+		return 0
+	}
+	return 1
+}
+
+// workflowRow is a run in a list.
+type workflowRow struct {
+	listedRun
+	Mark  severity
+	State string
+	Why   string
+}
+
+func workflowRowOf(r listedRun) workflowRow {
+	row := workflowRow{r, wait, string(r.Info.State), strings.Join(r.Waits, ", ")}
+	switch {
+	case r.Info.State == workflow.Failed:
+		row.Mark = bad
+	case r.Info.State == workflow.Done:
+		row.Mark = good
+	case r.Info.State == workflow.Active && r.Taken == nil && r.TakenErr == nil:
+		row.Mark, row.State = warn, "no member"
+	case r.Info.State == workflow.Active:
+		row.Mark = busy
+	case r.Info.State.IsFinished():
+		row.Mark = off
+	}
+	if r.Error != "" {
+		row.Why = r.Error
+	}
+	return row
+}
+
+func (r workflowRow) matches(wanted string) bool {
+	return containsAny(wanted, r.ID, r.Kind, r.Path, r.State, r.Why)
+}
+
+type workflowsView struct {
+	List   list[workflowRow]
+	Failed int
+}
+
+func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
+	var rows []workflowRow
+	var v workflowsView
+	infos := []workflow.Info{}
+	for _, r := range s.runs {
+		rows, infos = append(rows, workflowRowOf(r)), append(infos, r.Info)
+		if r.State == workflow.Failed {
+			v.Failed++
+		}
+	}
+	v.List = listOf(q.query, rows, map[string]func(a, b workflowRow) int{
+		"run":   func(a, b workflowRow) int { return strings.Compare(a.ID, b.ID) },
+		"since": func(a, b workflowRow) int { return b.ChangedAt.Compare(a.ChangedAt) },
+	}, workflowRow.matches)
+	return built{"Workflows", v, infos}, nil
+}
+
+type workflowView struct {
+	Path     string
+	Row      workflowRow
+	Info     workflow.Info
+	Commands []string
+	Done     string
+	HideData bool
+}
+
+func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
+	path, id := q.query.Get("path"), q.query.Get("id")
+	if err := u.checkPath(path); err != nil {
+		return built{}, err
+	}
+	info, err := read(q.ctx, u.hub, s, "workflow "+path+"\x00"+id, func(ctx context.Context) (workflow.Info, error) {
+		w := workflow.New(u.client, path)
+		defer w.Close(ctx) //nolint:errcheck // it has put nothing
+		return w.Inspect(ctx, id)
+	})
+	if err != nil {
+		if i := slices.IndexFunc(s.runs, func(r listedRun) bool { return r.Path == path && r.ID == id }); i < 0 {
+			return built{}, missing("run", path+" "+id)
+		}
+		return built{}, err
+	}
+	name := shellWord(id) + " --path " + shellWord(path)
+	return built{id, workflowView{path, workflowRowOf(listedRun{info, path}), info,
+		[]string{"lockstep workflows " + name}, doneText(q.query), u.hideData}, info}, nil
+}
