@@ -164,11 +164,18 @@ func groupByCause(r monitor.Report, all []finding) []finding {
 	return top
 }
 
+// waits are the problems of those who wait.
+var waits = map[monitor.Problem]bool{monitor.ProblemWaiters: true, monitor.ProblemHold: true,
+	monitor.ProblemGrowing: true, monitor.ProblemOldItem: true, monitor.ProblemHeldItem: true}
+
 // causeOf returns the index of the finding that f follows from.
 func causeOf(f finding, blocked map[string]int, waiters map[locks.SessionID][]string,
 	holders map[string][]locks.SessionID) (int, bool) {
 	if cause, same := blocked[f.Path]; same {
 		return cause, true
+	}
+	if !waits[f.Problem] {
+		return 0, false
 	}
 	for _, session := range holders[f.Path] {
 		for _, path := range waiters[session] {

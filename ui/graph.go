@@ -35,7 +35,7 @@ const (
 	nodeHeight = 44
 	nodeGap    = 28
 	levelGap   = 56
-	maxWaiters = 3
+	maxWaiters = 2
 	maxChain   = 6
 )
 

@@ -175,7 +175,18 @@ func (h *hub) look() *snapshot {
 	}
 	s.findings = judge(s.Report)
 	for _, f := range allFindings(s.findings) {
-		s.problemsAt[f.Path] = append(s.problemsAt[f.Path], f)
+		at := []string{f.Path}
+		if f.Problem == monitor.ProblemDeadlock && s.locksAt[f.Path] != nil { // all of its locks have it
+			if chain, cycle := chainOf(s, s.locksAt[f.Path]); cycle >= 0 {
+				at = at[:0]
+				for _, c := range chain {
+					at = append(at, c.holds)
+				}
+			}
+		}
+		for _, path := range at {
+			s.problemsAt[path] = append(s.problemsAt[path], f)
+		}
 	}
 	return s
 }

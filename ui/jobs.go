@@ -113,7 +113,7 @@ type runRow struct {
 
 // TickIn is a tick in the job's own zone.
 func (v jobView) TickIn(t time.Time) string {
-	return t.In(v.Zone).Format("Mon 2006-01-02 15:04:05 MST")
+	return t.In(v.Zone).Format("Mon 02 Jan 15:04:05 MST")
 }
 
 func buildJob(u *UI, q request, s *snapshot) (built, error) {
@@ -132,7 +132,7 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	v := jobView{Path: path, Row: u.jobRowOf(s, report), Problems: s.problemsAt[path], Zone: time.UTC,
 		Gaps: slices.Clone(report.Gaps), Done: doneText(q.query), HideData: u.hideData}
 	slices.Reverse(v.Gaps)
-	for _, r := range slices.Backward(runs) {
+	for _, r := range runs {
 		row := runRow{RunRecord: r, Mark: good, Text: string(r.Outcome)}
 		switch {
 		case r.Outcome == scheduler.Running:

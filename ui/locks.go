@@ -187,6 +187,9 @@ func (u *UI) readLock(q request, s *snapshot, path string) (*locks.Report, error
 	return report, nil
 }
 
+// maxOfSession is how many locks a lock's page names beside itself; the session's page has all.
+const maxOfSession = 8
+
 // ofSession are the locks that a session holds and waits for, except one.
 func (u *UI) ofSession(s *snapshot, session locks.SessionID, except string) (holds, waits []link) {
 	if session == 0 {
@@ -201,10 +204,10 @@ func (u *UI) ofSession(s *snapshot, session locks.SessionID, except string) (hol
 			page = "election"
 		}
 		same := func(e locks.Entry) bool { return e.Session == session }
-		if slices.ContainsFunc(r.Holders, same) && len(holds) < 20 {
+		if slices.ContainsFunc(r.Holders, same) && len(holds) < maxOfSession {
 			holds = append(holds, linkTo(page, r.Path, u.root))
 		}
-		if slices.ContainsFunc(r.Waiters, same) && len(waits) < 20 {
+		if slices.ContainsFunc(r.Waiters, same) && len(waits) < maxOfSession {
 			waits = append(waits, linkTo(page, r.Path, u.root))
 		}
 	}

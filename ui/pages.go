@@ -115,6 +115,7 @@ func newPageDef(name, section string, build func(u *UI, q request, s *snapshot) 
 // parse parses the template of a page, with what all pages share.
 func parse(name string) *template.Template {
 	t := template.New("page").Funcs(template.FuncMap{"shown": shown, "plain": plain, "count": count[int],
+		"counted": counted[int],
 		"count64": count[int64], "age": age, "lower": strings.ToLower,
 		"list": func(v ...any) []any { return v }})
 	return template.Must(t.ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
@@ -134,7 +135,7 @@ func (u *UI) buildFrom(q request, def *pageDef, s *snapshot, r *http.Request) (p
 
 func (u *UI) chromeOf(s *snapshot, r *http.Request, def *pageDef) chrome {
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	c := chrome{Root: u.root, Section: def.section, Zone: u.zone.String(), zone: u.zone, Actions: u.actions,
+	c := chrome{Root: u.root, Section: def.section, Zone: zoneName(u.zone), zone: u.zone, Actions: u.actions,
 		Now: time.Now(), At: s.at, Took: s.took.Round(time.Millisecond), Sent: s.sent, Number: s.number,
 		Since: s.since}
 	if cookie, err := r.Cookie("theme"); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {
@@ -172,6 +173,15 @@ func (u *UI) chromeOf(s *snapshot, r *http.Request, def *pageDef) chrome {
 	}
 	c.Nav = navOf(s, def.section, def == pages[""])
 	return c
+}
+
+// zoneName names a zone for people: that of the machine has no name of its own.
+func zoneName(zone *time.Location) string {
+	if zone != time.Local {
+		return zone.String()
+	}
+	name, _ := time.Now().In(zone).Zone()
+	return name
 }
 
 func navOf(s *snapshot, section string, overview bool) []navItem {
