@@ -100,8 +100,8 @@ func (c *consumer) runSession(s *framework.Session) error {
 // newSession makes the consumer session of a session.
 func (c *consumer) newSession(s *framework.Session, strict bool) *consumerSession {
 	cs := &consumerSession{store: c.store, settings: c.settings, writer: c.writer, s: s, id: uuid.NewString()[:8],
-		removals: c.tasks,
-		gate:     newPauseGate(), refs: segmentRefs{claims: map[queuelayout.Segment]int{}}}
+		queueTasks: c.tasks,
+		gate:       newPauseGate(), refs: segmentRefs{claims: map[queuelayout.Segment]int{}}}
 	cs.ctx, cs.cancel = context.WithCancelCause(c.openCtx)
 	cs.claims = newSessionClaims(&c.takes, cs.ctx, cs.gate, c.settings, c.settings.windowSize(strict))
 	cs.gate.onResume = cs.claims.handOutAfterPause

@@ -17,15 +17,15 @@ import (
 // consumerSession is the consumer's part in the queue during one session. It stands in the queue's
 // line, claims items for the calls of Take, and settles them.
 type consumerSession struct {
-	store    *store
-	settings *settings
-	writer   *writer
-	s        *framework.Session
-	id       string          // in the names of tickets
-	ctx      context.Context // done when the consumer session ends, with the session at the latest
-	cancel   context.CancelCauseFunc
-	tasks    background.Tasks
-	removals *background.Tasks // the Queue's: removals of segments may outlast the consumer session
+	store      *store
+	settings   *settings
+	writer     *writer
+	s          *framework.Session
+	id         string          // in the names of tickets
+	ctx        context.Context // done when the consumer session ends, with the session at the latest
+	cancel     context.CancelCauseFunc
+	tasks      background.Tasks
+	queueTasks *background.Tasks // the Queue's: what may outlast the consumer session
 
 	order   claimOrder
 	claims  *sessionClaims
@@ -295,7 +295,7 @@ func (cs *consumerSession) segmentPassed(segment queuelayout.Segment) {
 
 // removeIfDone removes a segment in the background, if it is closed and empty.
 func (cs *consumerSession) removeIfDone(segment queuelayout.Segment) {
-	cs.removals.Start(func() { _ = segment.RemoveIfEmpty(cs.s.Context(), cs.s) })
+	cs.queueTasks.Start(func() { _ = segment.RemoveIfEmpty(cs.s.Context(), cs.s) })
 }
 
 // batchReader reads the items of a consumer session, many in one request. Reads that are asked for

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -31,6 +32,8 @@ type Delivery[T any] struct {
 	Attempt int
 	// ID is the id that the producer gave the item (WithID), or "".
 	ID string
+	// Kind is the kind of the item (Kind.Put, WithKind), or "".
+	Kind string
 	// Priority is the priority that the item was put with (WithPriority).
 	Priority int
 	// Headers are the producer's headers (WithHeaders), or nil.
@@ -345,7 +348,25 @@ func (c *claimedItem) moveToDeadLetters(reason error, then func(error)) {
 		then(err)
 		return
 	}
-	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.Dead, data: data}), then)
+	c.writeLast(c.newRequest(c.leaveOps(), newItem{chain: c.session.store.nodes.Dead, data: data}), func(err error) {
+		if err == nil {
+			c.tellDead(newDeadLetter(e))
+		}
+		then(err)
+	})
+}
+
+// tellDead calls the function of WithOnDead.
+func (c *claimedItem) tellDead(letter DeadLetter) {
+	f := c.session.settings.onDead
+	if f == nil {
+		return
+	}
+	st := c.session.store
+	c.session.queueTasks.Start(func() {
+		_ = usercode.Call(st.client.Logger(), errPanicked, "the function of WithOnDead", // the log has it
+			[]any{"path", st.nodes.Path, "item", c.node}, func() error { f(letter); return nil })
+	})
 }
 
 // endAndReturn ends a delivery that its caller has not settled, and returns the item to the queue

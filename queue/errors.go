@@ -54,6 +54,8 @@ var (
 	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put
 	// with it within the time of WithDedup.
 	ErrUnknownID = errors.New("unknown id")
+	// ErrUnknownKind is why an attempt has failed at an item whose kind has no handler; see ByKind.
+	ErrUnknownKind = errors.New("no handler for this kind of items")
 	// ErrRefused is returned when the servers have refused one of the caller's own operations in a
 	// put or an acknowledgement (WithOps, AckWith). The whole transaction was refused. The error
 	// also wraps a *framework.TxError with the operation's index among them.
@@ -106,3 +108,6 @@ func (e *MismatchError) Unwrap() error { return ErrMismatch }
 
 // errNoDedup is the error of a put with an id into a queue that does not remember ids.
 var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make it with WithDedup", ErrOption)
+
+// errPanicked is the error of a function of the user that has panicked or ended its goroutine.
+var errPanicked = errors.New("panic")

@@ -21,6 +21,8 @@ type Claim struct {
 	Node string `json:"node"`
 	// ID is the id that the producer gave the item, or "".
 	ID string `json:"id,omitempty"`
+	// Kind is the kind of the item (WithKind), or "".
+	Kind string `json:"kind,omitempty"`
 	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
 	Session int64 `json:"session,omitempty"`
 	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel
@@ -209,7 +211,7 @@ func newClaim(node string, item framework.Node) Claim {
 	if err != nil {
 		return Claim{Node: node, Data: item.Data}
 	}
-	c := Claim{Node: node, ID: e.Header.ID, Attempt: e.Attempt(item.Stat.Version), Data: e.Payload}
+	c := Claim{Node: node, ID: e.Header.ID, Kind: e.Header.Kind, Attempt: e.Attempt(item.Stat.Version), Data: e.Payload}
 	if e.Header.Put > 0 {
 		c.Put = e.Header.EnqueuedAt()
 	}

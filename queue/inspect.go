@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,7 +10,6 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
-	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 // Counts are the numbers of a queue's items.
@@ -47,6 +45,7 @@ type Item[T any] struct {
 	// does not store an item's first claim.
 	Attempts   int
 	ID         string
+	Kind       string
 	Priority   int
 	Headers    map[string]string
 	EnqueuedAt time.Time
@@ -69,7 +68,8 @@ func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 	if err == nil {
 		item.Value, err = decodeValue(q.codec, e.Payload)
 		h := e.Header
-		item.Node, item.Attempts, item.ID, item.Priority, item.Headers = node, h.Attempts, h.ID, h.Priority, h.Headers
+		item.Node, item.Attempts, item.ID, item.Kind = node, h.Attempts, h.ID, h.Kind
+		item.Priority, item.Headers = h.Priority, h.Headers
 		item.EnqueuedAt, item.LastError = h.EnqueuedAt(), h.Error
 	}
 	return item, failure.Wrap("peek", q.Path(), err)
@@ -104,35 +104,6 @@ func (q *Queue[T]) Oldest(ctx context.Context) (time.Time, error) {
 	return read.oldest, failure.Wrap("find the oldest item", q.Path(), ignoreAbsent(err))
 }
 
-// DeadLetter is an item that was given up: its attempts were used up, it could not be decoded, or
-// it has expired (WithExpiry).
-type DeadLetter struct {
-	// Node is the dead letter's node.
-	Node string `json:"node"`
-	// ID is the id that the producer gave the item, or "".
-	ID string `json:"id,omitempty"`
-	// Attempts is how often the item was claimed.
-	Attempts int `json:"attempts,omitempty"`
-	// Reason is the last error.
-	Reason string `json:"reason,omitempty"`
-	// Data is the codec's bytes, or all that was stored if the item could not be read.
-	Data []byte `json:"-"`
-	// Headers are the producer's headers (WithHeaders), or nil.
-	Headers map[string]string `json:"headers,omitempty"`
-	// EnqueuedAt is the time of the put, by the ensemble's clock, or zero if the item could not be
-	// read.
-	EnqueuedAt time.Time `json:"put,omitzero"`
-	// Buried is the time at which the item became a dead letter, by the ensemble's clock.
-	Buried time.Time `json:"buried,omitzero"`
-}
-
-// MarshalJSON returns Data as the text "item", and also as "item_base64" if it is not UTF-8.
-func (l DeadLetter) MarshalJSON() ([]byte, error) {
-	type fields DeadLetter
-	l.EnqueuedAt, l.Buried = reportjson.Time(l.EnqueuedAt), reportjson.Time(l.Buried)
-	return json.Marshal(reportjson.Joined{reportjson.NewItem(l.Data), fields(l)})
-}
-
 // DeadLetters yields the dead letters, the oldest first. It changes no items, but removes empty
 // segments of the dead letters. An error is the last that it yields.
 func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error] {
@@ -146,12 +117,8 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 			if err != nil {
 				e = queuelayout.Envelope{Header: queuelayout.Header{Error: err.Error()}, Payload: item.node.Data}
 			}
-			letter := DeadLetter{Node: item.path, ID: e.Header.ID, Attempts: e.Header.Attempts, Reason: e.Header.Error,
-				Data:    e.Payload,
-				Headers: e.Header.Headers, Buried: item.node.Stat.Ctime}
-			if e.Header.Put > 0 {
-				letter.EnqueuedAt = e.Header.EnqueuedAt()
-			}
+			letter := newDeadLetter(e)
+			letter.Node, letter.Buried = item.path, item.node.Stat.Ctime
 			if !yield(letter, nil) {
 				return
 			}

@@ -48,7 +48,8 @@ type settings struct {
 	maxAttempts   int // 0: any number
 	dropExpired   bool
 	deadExpiry    time.Duration // 0: dead letters stay
-	segmentSize   int64         // items of a segment
+	onDead        func(DeadLetter)
+	segmentSize   int64 // items of a segment
 }
 
 func defaultSettings() settings {
@@ -228,6 +229,23 @@ func WithDeadExpiry(d time.Duration) Option {
 			return fmt.Errorf("%w: WithDeadExpiry: %v, at least 1s", ErrOption, d)
 		}
 		s.deadExpiry = d
+		return nil
+	}
+}
+
+// WithOnDead calls f after this Queue has made an item a dead letter, for whatever reason: to log it,
+// count it or tell somebody. The letter has no Node and no time of Buried. f is called in a goroutine
+// of its own, several calls at once if there are several letters; a panic is logged. Close waits for
+// the calls, so f must not wait for Close.
+//
+// Each letter is told once at most, by the consumer that has made it. If that dies before it has
+// called f, nobody does: use DeadLetters, or a monitor, for what must not be missed.
+func WithOnDead(f func(DeadLetter)) Option {
+	return func(s *settings) error {
+		if f == nil {
+			return fmt.Errorf("%w: WithOnDead: the function is nil", ErrOption)
+		}
+		s.onDead = f
 		return nil
 	}
 }

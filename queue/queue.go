@@ -146,7 +146,7 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 		if err != nil {
 			return nil, err
 		}
-		size += len(payload) + headers
+		size += len(payload) + headers + len(how.header.Kind)
 		if item.data, err = (queuelayout.Envelope{Header: how.header, Payload: payload}).EncodeNew(); err != nil {
 			return nil, err
 		}
@@ -204,9 +204,9 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 		item.buryUnseen(err)
 		return nil
 	}
-	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Priority: header.Priority,
-		LastError: header.Error,
-		Headers:   maps.Clone(header.Headers), EnqueuedAt: header.EnqueuedAt(),
+	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Kind: header.Kind,
+		Priority: header.Priority, LastError: header.Error,
+		Headers: maps.Clone(header.Headers), EnqueuedAt: header.EnqueuedAt(),
 		item: item, tel: &q.engine.tel, span: q.engine.tel.recordTake(ctx, began, header, item.attempt)}
 }
 

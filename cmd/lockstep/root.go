@@ -72,6 +72,7 @@ The command has the environment of lockstep without LOCKSTEP_AUTH (--keep-auth l
   LOCKSTEP_HELD_LOCKS  lock only: the locks that are held around the command. A lockstep lock
                   within the command reads them to find deadlocks; a wrong or old value does no harm
   LOCKSTEP_ATTEMPT  cron and queue take: the number of the attempt at a tick or an item, from 1
+  LOCKSTEP_KIND     queue take: the item's kind, or nothing
   LOCKSTEP_EVENT, LOCKSTEP_PROBLEM, LOCKSTEP_TEXT …  monitor --on-event: see lockstep monitor -h
 
 Exit codes: the command's own, or 128 + n if signal n has ended it, and

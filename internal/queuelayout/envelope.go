@@ -33,6 +33,8 @@ type Envelope struct {
 type Header struct {
 	// ID is the producer's name of the item (WithID).
 	ID string `json:"id,omitempty"`
+	// Kind is the kind of the item (WithKind), or "".
+	Kind string `json:"kind,omitempty"`
 	// Priority is the lane, 0 to 9.
 	Priority int `json:"prio,omitempty"`
 	// Attempts were made before the item was stored here; the node's version counts those since.

@@ -106,6 +106,7 @@ func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Clien
 type itemJSON struct {
 	reportjson.Item
 	ID       string            `json:"id,omitempty"`
+	Kind     string            `json:"kind,omitempty"`
 	Attempt  int               `json:"attempt,omitempty"`
 	Node     string            `json:"node,omitempty"`
 	Attempts int               `json:"attempts,omitempty"`

@@ -23,6 +23,7 @@ type queuePut struct {
 	delay    cli.DurationFlag
 	expiry   cli.DurationFlag
 	id       string
+	kind     string
 	headers  []string
 	nonblock bool
 }
@@ -59,6 +60,7 @@ with 1 under --nonblock.`,
 		"make the items dead letters if no consumer has taken them within this time; a bare number is seconds")
 	f.StringVar(&p.id, "id", "",
 		"the item's id: a queue that was created with --dedup accepts it once, and other queues refuse it")
+	f.StringVar(&p.kind, "kind", "", "the kind of the items, for consumers that have a handler for each kind")
 	f.StringArrayVar(&p.headers, "header", nil, "header NAME=VALUE of the items (repeatable)")
 	f.BoolVarP(&p.nonblock, "nonblock", "n", false, "do not wait if the queue is full")
 	return cmd
@@ -77,6 +79,9 @@ func (p *queuePut) putItems(cmd *cobra.Command, args []string) error {
 		queue.WithHeaders(headers)}
 	if cmd.Flags().Changed("expiry") {
 		how = append(how, queue.WithExpiry(p.expiry.AsDuration()))
+	}
+	if cmd.Flags().Changed("kind") {
+		how = append(how, queue.WithKind(p.kind))
 	}
 	if cmd.Flags().Changed("id") {
 		how = append(how, queue.WithID(p.id))

@@ -42,7 +42,7 @@ func newQueueTake(streams *cli.Streams) *cobra.Command {
 lockstep runs the command once for each item, with the item on its standard input. If the command ends
 with 0, the item is removed. Otherwise lockstep says so, and the item comes again, here or at another
 consumer, after --retry-after, and becomes a dead letter after --max-attempts. LOCKSTEP_ATTEMPT tells
-the command how often the item was taken. A command that a signal to lockstep or Ctrl-C has ended gives
+the command how often the item was taken, and LOCKSTEP_KIND its kind. A command that a signal to lockstep or Ctrl-C has ended gives
 its item back, without an attempt, except in a strict queue. If the servers cannot be reached for too long while the command runs, the
 command's process group gets SIGTERM, and SIGKILL --kill-after later, before another consumer gets
 the item.
@@ -135,8 +135,8 @@ func (t *queueTake) takeOne(ctx context.Context) (*queue.Delivery[[]byte], error
 func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) error {
 	settled := context.WithoutCancel(ctx)
 	if len(t.Command) == 0 {
-		taken := itemJSON{Item: reportjson.NewItem(d.Value), ID: d.ID, Attempt: d.Attempt, Headers: d.Headers,
-			Put: reportjson.Time(d.EnqueuedAt)}
+		taken := itemJSON{Item: reportjson.NewItem(d.Value), ID: d.ID, Kind: d.Kind, Attempt: d.Attempt,
+			Headers: d.Headers, Put: reportjson.Time(d.EnqueuedAt)}
 		if err := cli.PrintResult(t.Out, t.JSON, taken, formatItem(t.Out, d.Value)); err != nil {
 			return err
 		}
@@ -203,7 +203,8 @@ func (t *queueTake) runForItem(ctx context.Context, d *queue.Delivery[[]byte]) (
 		defer cancel()
 		held = limited
 	}
-	return t.RunCommand(ctx, held, int64(d.Attempt), "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt))
+	return t.RunCommand(ctx, held, int64(d.Attempt), "LOCKSTEP_ATTEMPT="+strconv.Itoa(d.Attempt),
+		"LOCKSTEP_KIND="+d.Kind)
 }
 
 // newUnnamedFile returns a file with this content. It has no name by which another process could
