@@ -3,6 +3,7 @@
 # make vuln    known vulnerabilities in what is called; needs their database on the network
 # make bench   the workloads, on one real server
 # make compare  Lockstep and other libraries by turns, on real servers (ONLY=regexp for some rows, TURNS=n, JSON=1)
+# make compare-holders  for how long two clients of each library believe to hold, under faults (ONLY, TURNS as above, FROZEN=1m)
 # make fuzz    every fuzz target for FUZZTIME
 # make sim     RUNS seeds of the simulation from SEED on (RECIPES=mutex,queue for some, JSON=1 for a summary in JSON)
 # make ids     IDS ids of 20 processes whose clocks are wrong, that are killed and stand still: no two may be the same
@@ -32,13 +33,14 @@ RACE      ?=
 DURATION  ?= 1h
 ONLY      ?=
 TURNS     ?= 5
+FROZEN    ?= 1m
 IDS       ?= 1000000000
 WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench compare fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site release api-changes
+.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site release api-changes
 all: build lint test
 
 build:
@@ -68,6 +70,11 @@ compare: zookeeper test-tools
 	@scripts/install-compare
 	$(GO) build -o bin/compare ./bench/compare
 	bin/compare -only '$(ONLY)' -turns $(TURNS) $(if $(JSON),-json) $(if $(ONLY),,-write docs)
+
+compare-holders: zookeeper test-tools
+	@scripts/install-compare
+	$(GO) build -o bin/compare ./bench/compare
+	bin/compare -holders -only '$(ONLY)' -turns $(TURNS) -frozen $(FROZEN) $(if $(ONLY),,-write docs)
 
 fuzz:
 	@set -e; for file in $$(grep -rl --include=*_test.go '^func Fuzz' .); do \

@@ -9,6 +9,7 @@ import (
 // The libraries that are compared.
 const (
 	lockstepPeer  = "Lockstep"
+	watchdogPeer  = "Lockstep, watchdog"
 	redislockPeer = "redislock"
 	curatorPeer   = "Curator"
 	kazooPeer     = "kazoo"
@@ -16,6 +17,7 @@ const (
 	etcdPeer      = "etcd"
 	redsyncPeer   = "redsync"
 	postgresPeer  = "Postgres"
+	redisPeer     = "Redis commands"
 	barePeer      = "bare requests"
 )
 
@@ -40,8 +42,16 @@ type work struct {
 }
 
 var works = []work{
-	{"uncontended", "acquire and release a free lock", perSecond},
+	{"uncontended", "Acquire and release a free lock", perSecond},
 	{"contended", "32 clients take turns at one lock", perSecond},
+	{"goroutines", "32 goroutines or threads of one client take turns at one lock", perSecond},
+	{"handover", "A lock passes through 1,000 waiters", perSecond},
+	{"crash", "A lock's holder is killed: time until the next one holds, with a session timeout of 4 s", milliseconds},
+	{"election", "A leader resigns: time until the next one leads", milliseconds},
+	{"queue", "Put, take and acknowledge items of 100 bytes, one after the other", perSecond},
+	{"counter", "32 clients add to one number", perSecond},
+	{"watchers", "A change until 1,000 watchers of 20 clients have seen it", milliseconds},
+	{"idle", "1,000 idle clients: processor time of the servers in a second", milliseconds},
 }
 
 // job is one row of the table.
@@ -54,7 +64,7 @@ func (j job) String() string { return fmt.Sprintf("%s/%s/%s", j.work, j.servers,
 // against is the row that a row is compared with.
 func (j job) against() job {
 	switch {
-	case j.servers == redis1:
+	case j.servers == redis1 && j.peer == redsyncPeer:
 		return job{j.work, redis1, redislockPeer}
 	case j.servers == zk3:
 		return job{j.work, zk3, lockstepPeer}
@@ -64,16 +74,40 @@ func (j job) against() job {
 
 // jobs are all rows, in the order of works.
 var jobs = slices.Concat(
-	rows("uncontended", zk1, lockstepPeer, barePeer, zkPeer),
-	rows("uncontended", zk3, lockstepPeer, barePeer, zkPeer),
+	rows("uncontended", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
+	rows("uncontended", zk3, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
 	rows("uncontended", etcd1, etcdPeer),
 	rows("uncontended", redis1, redislockPeer, redsyncPeer),
 	rows("uncontended", postgres, postgresPeer),
-	rows("contended", zk1, lockstepPeer, barePeer, zkPeer),
-	rows("contended", zk3, lockstepPeer, barePeer, zkPeer),
+	rows("contended", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
+	rows("contended", zk3, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
 	rows("contended", etcd1, etcdPeer),
 	rows("contended", redis1, redislockPeer, redsyncPeer),
 	rows("contended", postgres, postgresPeer),
+	rows("goroutines", zk1, lockstepPeer, barePeer, curatorPeer, zkPeer),
+	rows("handover", zk1, lockstepPeer, curatorPeer, kazooPeer, zkPeer),
+	rows("handover", etcd1, etcdPeer),
+	rows("handover", redis1, redislockPeer, redsyncPeer),
+	rows("handover", postgres, postgresPeer),
+	rows("crash", zk1, lockstepPeer, watchdogPeer, curatorPeer, kazooPeer, zkPeer),
+	rows("crash", etcd1, etcdPeer),
+	rows("crash", redis1, redislockPeer, redsyncPeer),
+	rows("crash", postgres, postgresPeer),
+	rows("election", zk1, lockstepPeer, curatorPeer, kazooPeer),
+	rows("election", etcd1, etcdPeer),
+	rows("queue", zk1, lockstepPeer, curatorPeer, kazooPeer),
+	rows("queue", redis1, redisPeer),
+	rows("queue", postgres, postgresPeer),
+	rows("counter", zk1, lockstepPeer, curatorPeer, kazooPeer),
+	rows("counter", etcd1, etcdPeer),
+	rows("counter", redis1, redisPeer),
+	rows("counter", postgres, postgresPeer),
+	rows("watchers", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer),
+	rows("watchers", etcd1, etcdPeer),
+	rows("watchers", redis1, redisPeer),
+	rows("idle", zk1, lockstepPeer, barePeer),
+	rows("idle", etcd1, etcdPeer),
+	rows("idle", redis1, redislockPeer),
 )
 
 func rows(work, servers string, peers ...string) (all []job) {

@@ -39,11 +39,16 @@ func run(args []string) error {
 	turns := f.Int("turns", 5, "how often each measurement is made")
 	asJSON := f.Bool("json", false, "print JSON instead of a table")
 	write := f.String("write", "", "also write compare.json, charts and the tables of the documentation to this directory")
+	holders := f.Bool("holders", false, "instead measure for how long two clients believe to hold, under faults")
+	frozenFor := f.Duration("frozen", time.Minute, "-holders: for how long a holder stands still")
 	list := f.Bool("list", false, "print the names of the rows")
 	var m measurement
 	f.StringVar(&m.work, "measure", "", "make one measurement, for which servers run (used by the program itself)")
 	f.StringVar(&m.peer, "peer", "", "-measure: the library")
 	f.StringVar(&m.servers, "servers", "", "-measure: host:port, separated by commas")
+	f.DurationVar(&m.session, "session", 10*time.Second, "-measure: session timeout, time to live or expiry")
+	f.StringVar(&m.name, "name", "compare", "-measure lock and election: what the members share")
+	f.StringVar(&m.pids, "pids", "", "-measure idle: the servers' processes")
 	f.DurationVar(&m.warmup, "warmup", time.Second, "time before the measured time")
 	f.DurationVar(&m.span, "t", 4*time.Second, "measured time of work that is repeated")
 	if err := f.Parse(args); err != nil {
@@ -58,6 +63,17 @@ func run(args []string) error {
 	}
 	if *turns < 1 {
 		return fmt.Errorf("-turns %d: at least 1", *turns)
+	}
+	if *holders {
+		r, err := compareHolders(ctx, pattern.MatchString, *turns, *frozenFor)
+		if err != nil {
+			return err
+		}
+		r.Command = fmt.Sprintf("make compare-holders TURNS=%d FROZEN=%v", *turns, *frozenFor)
+		if *write != "" {
+			err = r.write(*write)
+		}
+		return errors.Join(err, r.print(os.Stdout))
 	}
 	selected := selectJobs(pattern)
 	if len(selected) == 0 {

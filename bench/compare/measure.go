@@ -17,23 +17,62 @@ import (
 type measurement struct {
 	work, peer, servers string
 	warmup, span        time.Duration
+	session             time.Duration // session timeout, time to live or expiry
+	name                string        // what members share
+	pids                string        // of the servers, separated by commas
 }
 
 // connection is one client of a library: a session, or a pool, as the library has it.
 type connection interface {
 	// locker returns a contender for a lock.
 	locker(name string) (locker, error)
-	close()
 }
 
-// locker waits until its contender holds the lock, and returns how to release it.
-type locker func(ctx context.Context) (release func(context.Context) error, err error)
+// These are connections to which more can be done.
+type (
+	candidate interface {
+		candidate(name string) (locker, error)
+	}
+	counter interface {
+		// counter returns a function that adds 1.
+		counter(name string) (func(context.Context) error, error)
+	}
+	queuer interface {
+		// queue returns functions that put an item, and that take one and acknowledge it.
+		queue(name string) (put putter, take taker, err error)
+	}
+	watcher interface {
+		// watch calls seen with each value of a setting that it learns of, from n watchers.
+		watch(ctx context.Context, name string, n int, seen func(value string)) error
+		set(ctx context.Context, name, value string) error
+	}
+)
+
+type (
+	putter func(ctx context.Context, item []byte) error
+	taker  func(ctx context.Context) error
+)
+
+// locker waits until its contender holds the lock.
+type locker func(ctx context.Context) (grant, error)
+
+// grant is a hold.
+type grant struct {
+	release func(context.Context) error
+	// over is closed when the library tells the holder that it holds no longer. It is nil if it never
+	// does.
+	over <-chan struct{}
+}
 
 var measurements = map[string]func(context.Context, measurement) (figure, error){
-	"uncontended": uncontended, "contended": contended,
+	"uncontended": uncontended, "contended": contended, "goroutines": goroutines, "handover": handover,
+	"queue": queueing, "counter": counting, "watchers": watching, "idle": idle,
 }
 
 func (m measurement) run(ctx context.Context) error {
+	if m.work == "lock" || m.work == "election" {
+		return m.member(ctx)
+	}
 	measure := measurements[m.work]
 	if measure == nil {
 		return fmt.Errorf("-measure %q: no such work", m.work)
@@ -45,20 +84,17 @@ func (m measurement) run(ctx context.Context) error {
 	return json.NewEncoder(os.Stdout).Encode(f) // the sessions end with the process
 }
 
-// sessionTimeout is the session timeout, the time to live or the expiry of all clients.
-const sessionTimeout = 10 * time.Second
-
 func (m measurement) connect(ctx context.Context) (connection, error) {
 	servers := strings.Split(m.servers, ",")
 	switch m.peer {
-	case lockstepPeer:
-		return connectLockstep(ctx, servers)
+	case lockstepPeer, watchdogPeer:
+		return connectLockstep(ctx, servers, m.session, m.peer == watchdogPeer)
 	case zkPeer, barePeer:
-		return connectZooKeeper(ctx, servers, m.peer == barePeer)
+		return connectZooKeeper(ctx, servers, m.session, m.peer == barePeer)
 	case etcdPeer:
-		return connectEtcd(servers)
-	case redislockPeer, redsyncPeer:
-		return connectRedis(servers[0], m.peer == redsyncPeer)
+		return connectEtcd(servers, m.session)
+	case redislockPeer, redsyncPeer, redisPeer:
+		return connectRedis(servers[0], m.session, m.peer == redsyncPeer)
 	case postgresPeer:
 		return connectPostgres(ctx, servers[0])
 	}
@@ -75,11 +111,11 @@ func uncontended(ctx context.Context, m measurement) (f figure, err error) {
 		return f, err
 	}
 	return repeat(m, func() error {
-		release, err := lock(ctx)
+		held, err := lock(ctx)
 		if err != nil {
 			return err
 		}
-		return release(ctx)
+		return held.release(ctx)
 	})
 }
 
@@ -121,6 +157,7 @@ func contended(ctx context.Context, m measurement) (f figure, err error) {
 
 // section is a critical section. It notices if two are inside.
 type section struct {
+	shared  bool // nothing excludes
 	inside  atomic.Int32
 	entries int // only the lock protects it
 }
@@ -128,16 +165,19 @@ type section struct {
 var errViolated = errors.New("mutual exclusion violated")
 
 func (s *section) pass(ctx context.Context, lock locker) error {
-	release, err := lock(ctx)
+	held, err := lock(ctx)
 	if err != nil {
 		return err
+	}
+	if s.shared {
+		return held.release(ctx)
 	}
 	if s.inside.Add(1) != 1 {
 		return errViolated
 	}
 	s.entries++
 	s.inside.Add(-1)
-	return release(ctx)
+	return held.release(ctx)
 }
 
 // together lets n goroutines each repeat f, and counts the calls that end in the measured time.

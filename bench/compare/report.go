@@ -44,7 +44,7 @@ func spreadOf(figures []float64) spread {
 
 func newReport(selected []job, turns int, s *stores) *report {
 	r := &report{Date: time.Now().UTC().Format(time.DateOnly), Turns: turns, Versions: versions(s),
-		Machine: fmt.Sprintf("%d cores, %s, clients and servers on one machine", runtime.NumCPU(), runtime.GOARCH)}
+		Machine: machine()}
 	for _, j := range selected {
 		r.Rows = append(r.Rows, row{Work: j.work, Servers: j.servers, Peer: j.peer, Unit: workOf(j.work).unit})
 	}

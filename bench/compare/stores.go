@@ -87,6 +87,18 @@ func (s *stores) addresses(j job) ([]string, error) {
 	return e.Addrs(), nil
 }
 
+// pids returns the processes of servers.
+func (s *stores) pids(servers string) string {
+	if p := s.processes[servers]; p != nil {
+		return strconv.Itoa(p.command.Process.Pid)
+	}
+	var pids []string
+	for _, pid := range s.ensembles[servers].PIDs() {
+		pids = append(pids, strconv.Itoa(pid))
+	}
+	return strings.Join(pids, ",")
+}
+
 // close stops the servers and removes their data.
 func (s *stores) close() error {
 	var errs []error
@@ -154,6 +166,26 @@ func startPostgres(ctx context.Context, dir string) (*process, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	return startProcess(ctx, dir, addr, owner, program, "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port,
 		"-c", "max_connections=1200")
+}
+
+// startPostgresReplica starts a server that follows a primary.
+func startPostgresReplica(ctx context.Context, dir string, primary *process) (*process, error) {
+	owner, err := postgresUser(dir)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "data")
+	host, port, _ := net.SplitHostPort(primary.addr)
+	program := filepath.Join(filepath.Dir(primary.command.Path), "pg_basebackup")
+	copied := exec.CommandContext(ctx, program, "-h", host, "-p", port, "-U", "postgres",
+		"-D", data, "-R", "-c", "fast")
+	copied.Dir, copied.SysProcAttr = dir, owner
+	if out, err := copied.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("pg_basebackup: %w: %s", err, out)
+	}
+	addr := freeAddr()
+	_, port, _ = net.SplitHostPort(addr)
+	return startProcess(ctx, dir, addr, owner, primary.command.Path, "-D", data, "-k", dir, "-h", host, "-p", port)
 }
 
 // postgresUser returns as whom PostgreSQL runs, which refuses to run as root: then as its own user,

@@ -74,10 +74,11 @@ var arrows = map[string][]string{
 	"monitor/monitorfx":     with(forModules, "monitor"),
 	"registry/registrygrpc": {"framework", "registry"},
 
-	"bench":         with(public, "zktest"),
-	"bench/compare": {"framework", "locks", "redislock", "zktest", "internal/proof/ensemble"},
-	"cmd":           public,
-	"cmd/lockstep":  with(commands, "framework", "internal/cli"),
+	"bench": with(public, "zktest"),
+	"bench/compare": {"framework", "config", "election", "ids", "locks", "queue", "redislock", "zktest",
+		"internal/proof/ensemble"},
+	"cmd":          public,
+	"cmd/lockstep": with(commands, "framework", "internal/cli"),
 	"examples": with(public, ".", "zktest", "internal/terminal", "framework/frameworkfx", "election/electionfx",
 		"queue/queuefx", "scheduler/schedulerfx", "monitor/monitorfx"),
 

@@ -39,6 +39,17 @@ func (e *Ensemble) Thaw(i int) error {
 	return e.servers[i].signal(continueProcess)
 }
 
+// PIDs returns the process ids of the servers that were not killed, to measure what they use.
+func (e *Ensemble) PIDs() (pids []int) {
+	for _, s := range e.servers {
+		_ = s.signal(func(p *os.Process) error { // a killed server has none
+			pids = append(pids, p.Pid)
+			return nil
+		})
+	}
+	return pids
+}
+
 func (e *Ensemble) check(i int) error {
 	if i < 0 || i >= len(e.servers) {
 		return fmt.Errorf("ensemble: no server %d, they are numbered 0 to %d: %w", i, len(e.servers)-1, os.ErrInvalid)
