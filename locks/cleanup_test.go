@@ -23,7 +23,7 @@ func TestReleaseIsACleanup(t *testing.T) {
 		"semaphore": func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, path, 3).Permits(2) },
 		"claim":     func(c *framework.Client) locks.Locker { return locks.NewClaim(c, pathMutex) },
 		"multi-lock": func(c *framework.Client) locks.Locker {
-			return locks.NewMulti(locks.NewMutex(c, "/m/a"), locks.NewMutex(c, "/m/b"))
+			return locks.NewMultiLock(locks.NewMutex(c, "/m/a"), locks.NewMutex(c, "/m/b"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAMultiLockFailsThoughAPartStays(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		_, err = locks.NewMulti(locks.NewMutex(a, "/one/1"), locks.NewMutex(a, "/two/2")).TryLock(ctx)
+		_, err = locks.NewMultiLock(locks.NewMutex(a, "/one/1"), locks.NewMutex(a, "/two/2")).TryLock(ctx)
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
 		require.NoError(t, ctx.Err())
 	})

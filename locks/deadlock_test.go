@@ -348,7 +348,7 @@ func TestPartsOfAMultiLockAreHeldMeanwhile(t *testing.T) {
 		a, b := w.member("a"), w.member("b")
 		lb, err := locks.NewMutex(b.Client, "/locks/b").Lock(t.Context())
 		require.NoError(t, err)
-		multi := locks.NewMulti(locks.NewMutex(a.Client, "/locks/a"), locks.NewMutex(a.Client, "/locks/b"))
+		multi := locks.NewMultiLock(locks.NewMutex(a.Client, "/locks/a"), locks.NewMutex(a.Client, "/locks/b"))
 		failed := make(chan error, 1)
 		go func() {
 			l, err := multi.Lock(t.Context())

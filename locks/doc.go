@@ -1,5 +1,5 @@
-// Package locks has fair locks on ZooKeeper: [Mutex], [RWLock], [Semaphore], [Claim] and [Multi].
-// Every grant is a [Lease].
+// Package locks has fair locks on ZooKeeper: [Mutex], [RWLock], [Semaphore], [Claim] and
+// [MultiLock]. Every grant is a [Lease].
 //
 // # Guarantee
 //

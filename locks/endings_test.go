@@ -41,7 +41,7 @@ func TestAMultiLockEndsBeforeAPartHasItsNextHolder(t *testing.T) {
 		c := w.member("a").Client
 		for range 100 {
 			bounded := locks.NewMutex(c, "/m/b", locks.WithMaxHold(time.Second))
-			both, err := locks.NewMulti(locks.NewMutex(c, "/m/a"), bounded).Lock(t.Context())
+			both, err := locks.NewMultiLock(locks.NewMutex(c, "/m/a"), bounded).Lock(t.Context())
 			require.NoError(t, err)
 			next, err := locks.NewMutex(c, "/m/b").Lock(t.Context())
 			require.NoError(t, err)

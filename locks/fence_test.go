@@ -31,7 +31,8 @@ func TestALateGuardedWriteIsRefusedByTheServers(t *testing.T) {
 			in(t, func(t *testing.T, w *world) { // the guard of a nested lease, or of several, is that of the turn
 				a, b := w.member("a"), w.member("b")
 				m := locks.NewMutex(a.Client, path, locks.WithLocalHandoff(time.Hour), locks.WithReentry())
-				lateWriteIsRefused(t, a.Client, b.Client, locks.NewMulti(m), m, func(l *locks.Lease) []framework.Op {
+				several := locks.NewMultiLock(m)
+				lateWriteIsRefused(t, a.Client, b.Client, several, m, func(l *locks.Lease) []framework.Op {
 					return guards(held(t, l.Context(), m))
 				})
 			})

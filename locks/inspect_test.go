@@ -282,7 +282,7 @@ func TestInspectOnRealServers(t *testing.T) {
 		_, err := locker.Lock(ctx)
 		require.NoError(t, err)
 	}
-	locker := locks.NewMulti(locks.NewSemaphore(b, "/sem", 3).Permits(2), locks.NewRWLock(b, "/rw").RLocker())
+	locker := locks.NewMultiLock(locks.NewSemaphore(b, "/sem", 3).Permits(2), locks.NewRWLock(b, "/rw").RLocker())
 	asking, stop := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() { _, err := locker.Lock(asking); ended <- err }()

@@ -66,7 +66,7 @@ var exclusives = []exclusive{
 	}},
 	{"multi-lock", func(c *framework.Client, opts ...locks.Option) locks.Locker {
 		m := as[locks.MutexOption](opts)
-		return locks.NewMulti(locks.NewMutex(c, "/locks/z", m...), locks.NewMutex(c, path, m...))
+		return locks.NewMultiLock(locks.NewMutex(c, "/locks/z", m...), locks.NewMutex(c, path, m...))
 	}},
 }
 

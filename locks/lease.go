@@ -43,7 +43,7 @@ type Lease struct {
 	node      string
 	nodes     []string // all nodes, if there are several
 	guardNode string   // of a claim: the node that guards check instead of the lease's own
-	parts     []*Lease // of a Multi
+	parts     []*Lease // of a MultiLock
 	token     int64
 	turn      int64
 	session   *framework.Session // nil on another store
@@ -113,10 +113,10 @@ var closedChannel = func() chan struct{} {
 }()
 
 // Context is done when the lease has ended. Its cause wraps ErrReleased, ErrMaxHold,
-// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed; that of a lease of package
-// redislock may wrap redislock.ErrExpired or ErrLost instead. It carries the values of the context of
-// the call that acquired the lease, and does not end with that one. Its Err reads the clock, as the
-// lease's does.
+// framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed; that of a lease of
+// package redislock may wrap redislock.ErrExpired or ErrLost instead. It carries the values of the
+// context of the call that acquired the lease, and does not end with that one. Its Err reads the
+// clock, as the lease's does.
 func (l *Lease) Context() context.Context { return l.life.Context() }
 
 // Token is the fencing token: it rises with every exclusive grant on the path. What the lock
@@ -175,9 +175,10 @@ func (l *Lease) Remaining() time.Duration {
 // Guard is an operation for a transaction (Client.Multi) that lets it happen only while the lease
 // stands. After the lease's end, the client refuses to send the transaction. The servers refuse it
 // once the lease's node is gone. Of several nodes, Guard checks the first: they live with one
-// session, unless the parts of a Multi belong to several clients. See Guards. The parts of a Multi on
-// another store than ZooKeeper are left out; if there is no other part, or the lease itself is on
-// another store, the client refuses the transaction with that store's error (redislock.ErrNoGuard).
+// session, unless the parts of a MultiLock belong to several clients. See Guards. The parts of a
+// MultiLock on another store than ZooKeeper are left out; if there is no other part, or the lease
+// itself is on another store, the client refuses the transaction with that store's error
+// (redislock.ErrNoGuard).
 //
 // A late transaction of this lease, on any client, never comes after one with the guard of the next
 // lease. So a waiter of the same process is granted only when the node is gone, not as soon as its
@@ -196,7 +197,7 @@ func (l *Lease) Guard() framework.Op {
 }
 
 // Guards is Guard for each of the lease's nodes. The servers refuse the transaction when any of
-// them is gone. The client refuses it if a part of a Multi is on another store than ZooKeeper.
+// them is gone. The client refuses it if a part of a MultiLock is on another store than ZooKeeper.
 func (l *Lease) Guards() []framework.Op {
 	var ops []framework.Op
 	l.forEachNode(func(part *Lease, node string) {
@@ -482,7 +483,7 @@ func releaseInBackground(parts []*Lease) partsDeletion {
 	return d
 }
 
-// partsDeletion is the deletion of the nodes of a Multi's parts.
+// partsDeletion is the deletion of the nodes of a MultiLock's parts.
 type partsDeletion struct {
 	parts []*Lease
 	done  chan struct{}

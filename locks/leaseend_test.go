@@ -52,7 +52,7 @@ func TestLeaseOfStoppedProcessEndsAtOnce(t *testing.T) {
 			return rw.RLock(outer.Context())
 		},
 		"several": func(ctx context.Context, c *framework.Client) (*locks.Lease, error) {
-			return locks.NewMulti(locks.NewMutex(c, path), locks.NewMutex(c, path+"-2")).Lock(ctx)
+			return locks.NewMultiLock(locks.NewMutex(c, path), locks.NewMutex(c, path+"-2")).Lock(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

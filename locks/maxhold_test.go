@@ -181,7 +181,7 @@ func TestTheTimeLeftKnowsTheGreatestHold(t *testing.T) {
 		require.Equal(t, 3*time.Second/4, outer.Remaining())
 		require.Equal(t, 3*time.Second/4, nested.Remaining())
 		released(t, nested, outer)
-		several := held(t, t.Context(), locks.NewMulti(locks.NewMutex(c, "/x"), short))
+		several := held(t, t.Context(), locks.NewMultiLock(locks.NewMutex(c, "/x"), short))
 		require.Equal(t, time.Second, several.Remaining())
 		time.Sleep(time.Second + 1)
 		require.Zero(t, several.Remaining())
@@ -198,7 +198,7 @@ func TestMaxHoldOfPartStartsWithMulti(t *testing.T) {
 				last := held(t, t.Context(), locks.NewMutex(w.member("b").Client, "/m/b"))
 				first := locks.NewMutex(c, "/m/a", append(opts, locks.WithMaxHold(time.Minute))...)
 				a := newAsker(t)
-				a.ask("several", locks.NewMulti(first, locks.NewMutex(c, "/m/b")).Lock)
+				a.ask("several", locks.NewMultiLock(first, locks.NewMutex(c, "/m/b")).Lock)
 				node := w.zk.Children("/m/a")
 				time.Sleep(time.Hour)
 				require.Equal(t, node, w.zk.Children("/m/a"))
@@ -219,7 +219,7 @@ func TestMaxHoldOfPartOutlivesFailedMulti(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
 		var kept *locks.Lease
-		_, err := locks.NewMulti(custom{locks.NewMutex(c, "/m/a"), func(ctx context.Context) (*locks.Lease, error) {
+		_, err := locks.NewMultiLock(custom{locks.NewMutex(c, "/m/a"), func(ctx context.Context) (*locks.Lease, error) {
 			kept = held(t, ctx, locks.NewMutex(c, "/m/a", locks.WithMaxHold(time.Minute)))
 			return nil, errFoo
 		}}).Lock(t.Context())

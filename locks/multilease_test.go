@@ -13,9 +13,9 @@ import (
 )
 
 // mixture is a multi-lock of every kind there is.
-func mixture(c *framework.Client, opts ...locks.Option) *locks.Multi {
+func mixture(c *framework.Client, opts ...locks.Option) *locks.MultiLock {
 	rw := as[locks.RWLockOption](opts)
-	return locks.NewMulti(
+	return locks.NewMultiLock(
 		locks.NewRWLock(c, "/m/reading", rw...).RLocker(),
 		locks.NewSemaphore(c, "/m/pool", 3, as[locks.SemaphoreOption](opts)...).Permits(2),
 		locks.NewClaim(c, "/m/claim", as[locks.ClaimOption](opts)...),
@@ -30,7 +30,7 @@ func TestAMixtureIsHeldTogether(t *testing.T) {
 		l := held(t, t.Context(), mixture(a))
 		require.Len(t, w.ephemerals(), 7, "two permits and what the claim's guard checks among them")
 		beside := held(t, t.Context(),
-			locks.NewMulti(locks.NewRWLock(b, "/m/reading").RLocker(), locks.NewSemaphore(b, "/m/pool", 3)))
+			locks.NewMultiLock(locks.NewRWLock(b, "/m/reading").RLocker(), locks.NewSemaphore(b, "/m/pool", 3)))
 		for _, taken := range []locks.Locker{
 			locks.NewRWLock(b, "/m/reading"), locks.NewSemaphore(b, "/m/pool", 3), locks.NewClaim(b, "/m/claim"),
 			locks.NewMutex(b, "/m/mutex"),
@@ -101,7 +101,7 @@ func TestPartsOfTwoClients(t *testing.T) {
 			parts := []*locks.Lease{held(t, t.Context(), ms[0]), held(t, t.Context(), ms[1])}
 			session := parts[lost].Session()
 			released(t, parts...)
-			l := held(t, t.Context(), locks.NewMulti(ms[0], ms[1]))
+			l := held(t, t.Context(), locks.NewMultiLock(ms[0], ms[1]))
 			require.NoError(t, w.zk.Expire(session))
 			<-l.Context().Done()
 			require.ErrorIs(t, context.Cause(l.Context()), framework.ErrSessionLost)
@@ -117,7 +117,7 @@ func TestTheTimeLeftIsTheLeastOfAll(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			ms := []*zktest.Member{w.member("a"), w.member("b")}
 			l := held(t, t.Context(),
-				locks.NewMulti(locks.NewMutex(ms[0].Client, "/m/a"), locks.NewMutex(ms[1].Client, "/m/b")))
+				locks.NewMultiLock(locks.NewMutex(ms[0].Client, "/m/a"), locks.NewMutex(ms[1].Client, "/m/b")))
 			ms[cut].Link.BlackHole(true, true)
 			time.Sleep(timeout * 6 / 10)
 			least, most := sessionOf(t, ms[cut]).LeaseRemaining(), sessionOf(t, ms[1-cut]).LeaseRemaining()
@@ -164,7 +164,7 @@ func TestTheContextOfSeveralBelongsToEach(t *testing.T) {
 		} {
 			_, err := part.Lock(l.Context())
 			require.ErrorIs(t, err, want)
-			_, err = locks.NewMulti(part, locks.NewMutex(c, "/m/aaa")).Lock(l.Context())
+			_, err = locks.NewMultiLock(part, locks.NewMutex(c, "/m/aaa")).Lock(l.Context())
 			require.ErrorIs(t, err, want)
 			require.ErrorContains(t, err, part.Path())
 		}
@@ -186,7 +186,7 @@ func TestTheReleaseOfAPartLeavesNoOther(t *testing.T) {
 			part, err = locks.NewMutex(c, "/m/b").Lock(ctx)
 			return part, err
 		}}
-		l := held(t, t.Context(), locks.NewMulti(append(mutexes(c, "/m/a", "/m/c"), keeping)...))
+		l := held(t, t.Context(), locks.NewMultiLock(append(mutexes(c, "/m/a", "/m/c"), keeping)...))
 		released(t, part)
 		<-l.Context().Done()
 		require.ErrorIs(t, l.Err(), locks.ErrReleased)
@@ -197,14 +197,14 @@ func TestTheReleaseOfAPartLeavesNoOther(t *testing.T) {
 func TestInvalidMultiLocksAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
-		for want, m := range map[string]*locks.Multi{
-			"of no locks":      locks.NewMulti(),
-			"lock that is nil": locks.NewMulti(locks.NewMutex(c, "/m/a"), nil),
-			"/m/a twice":       locks.NewMulti(mutexes(c, "/m/a", "/m/b", "/m/a")...),
-			"/m/rw twice":      locks.NewMulti(locks.NewRWLock(c, "/m/rw"), locks.NewRWLock(c, "/m/rw").RLocker()),
-			"/m/pool twice": locks.NewMulti(locks.NewSemaphore(c, "/m/pool", 3).Permits(1),
+		for want, m := range map[string]*locks.MultiLock{
+			"of no locks":      locks.NewMultiLock(),
+			"lock that is nil": locks.NewMultiLock(locks.NewMutex(c, "/m/a"), nil),
+			"/m/a twice":       locks.NewMultiLock(mutexes(c, "/m/a", "/m/b", "/m/a")...),
+			"/m/rw twice":      locks.NewMultiLock(locks.NewRWLock(c, "/m/rw"), locks.NewRWLock(c, "/m/rw").RLocker()),
+			"/m/pool twice": locks.NewMultiLock(locks.NewSemaphore(c, "/m/pool", 3).Permits(1),
 				locks.NewSemaphore(c, "/m/pool", 3).Permits(2)),
-			"the client is nil": locks.NewMulti(locks.NewMutex(c, "/m/a"), locks.NewMutex(nil, "/m/b")),
+			"the client is nil": locks.NewMultiLock(locks.NewMutex(c, "/m/a"), locks.NewMutex(nil, "/m/b")),
 		} {
 			for _, ask := range []func(context.Context) (*locks.Lease, error){m.Lock, m.TryLock} {
 				_, err := ask(t.Context())
@@ -220,7 +220,7 @@ func TestInvalidMultiLocksAreRefused(t *testing.T) {
 func TestAMultiLockOfOne(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
-		l := held(t, t.Context(), locks.NewMulti(locks.NewMutex(c, path)))
+		l := held(t, t.Context(), locks.NewMultiLock(locks.NewMutex(c, path)))
 		require.Equal(t, path, l.Path())
 		_, err := c.Multi(t.Context(), l.Guard(), framework.CreateOp("/guarded", nil, framework.Persistent))
 		require.NoError(t, err)

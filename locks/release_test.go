@@ -149,7 +149,8 @@ func TestCloseWaitsForAReleaseOnWrite(t *testing.T) {
 func TestMultiReleaseContinuesAfterFailedPart(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b, c := w.member("a"), w.member("b"), w.member("c")
-		l := held(t, t.Context(), locks.NewMulti(locks.NewMutex(a.Client, "/m/a"), locks.NewMutex(b.Client, "/m/b")))
+		l := held(t, t.Context(), locks.NewMultiLock(locks.NewMutex(a.Client, "/m/a"),
+			locks.NewMutex(b.Client, "/m/b")))
 		b.Link.Cut()
 		go func() { _ = l.Release(t.Context()) }()
 		time.Sleep(timeout / 10)

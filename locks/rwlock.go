@@ -54,7 +54,7 @@ func (l *RWLock) RLock(ctx context.Context) (*Lease, error) { return l.reader.wa
 // also while a writer only waits. Its other errors are those of RLock.
 func (l *RWLock) TryRLock(ctx context.Context) (*Lease, error) { return l.reader.tryAcquire(ctx) }
 
-// RLocker returns the lock's reading half, for Do and NewMulti.
+// RLocker returns the lock's reading half, for Do and NewMultiLock.
 func (l *RWLock) RLocker() Locker { return readLocker{l} }
 
 type readLocker struct{ lock *RWLock }

@@ -230,7 +230,7 @@ func TestNextClaimWaitsForThrottledDeletion(t *testing.T) {
 func TestTheTokenOfSeveralIsTheHighest(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("a").Client
-		l := held(t, t.Context(), locks.NewMulti(mutexes(c, "/m/a", "/m/b")...))
+		l := held(t, t.Context(), locks.NewMultiLock(mutexes(c, "/m/a", "/m/b")...))
 		n, _ := w.zk.Node("/m/b/" + w.zk.Children("/m/b")[0])
 		require.Equal(t, n.Stat.Czxid, l.Token())
 	})
@@ -245,13 +245,14 @@ func TestLapsedPartOfMultiIsAcquiredAgain(t *testing.T) {
 		other := locks.NewMutex(w.member("b").Client, "/m/b")
 		stops := 0
 		l := held(t, t.Context(),
-			locks.NewMulti(locks.NewMutex(c, "/m/a"), custom{other, func(ctx context.Context) (*locks.Lease, error) {
-				lease, err := other.Lock(ctx)
-				if stops++; stops == 1 {
-					clock.ahead.Store(int64(timeout))
-				}
-				return lease, err
-			}}))
+			locks.NewMultiLock(locks.NewMutex(c, "/m/a"),
+				custom{other, func(ctx context.Context) (*locks.Lease, error) {
+					lease, err := other.Lock(ctx)
+					if stops++; stops == 1 {
+						clock.ahead.Store(int64(timeout))
+					}
+					return lease, err
+				}}))
 		require.NoError(t, l.Err())
 		require.Equal(t, 2, stops)
 		synctest.Wait()

@@ -76,7 +76,7 @@ func (s *Semaphore) Lock(ctx context.Context) (*Lease, error) { return s.Acquire
 // TryLock is TryAcquire of one permit.
 func (s *Semaphore) TryLock(ctx context.Context) (*Lease, error) { return s.TryAcquire(ctx, 1) }
 
-// Permits returns a Locker that acquires n permits, for Do and NewMulti.
+// Permits returns a Locker that acquires n permits, for Do and NewMultiLock.
 func (s *Semaphore) Permits(n int) Locker { return permitLocker{s, n} }
 
 type permitLocker struct {

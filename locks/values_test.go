@@ -51,7 +51,7 @@ func TestANestedLeaseCarriesTheValuesOfItsAsker(t *testing.T) {
 		require.Equal(t, "nested", nested.Context().Value(tenantKey{}))
 		require.Equal(t, "outer", held(t, outer.Context(), m).Context().Value(tenantKey{}))
 		several := held(t, tenant(nested.Context(), "several"),
-			locks.NewMulti(locks.NewMutex(c, "/x"), locks.NewMutex(c, "/y")))
+			locks.NewMultiLock(locks.NewMutex(c, "/x"), locks.NewMutex(c, "/y")))
 		require.Equal(t, "several", several.Context().Value(tenantKey{}))
 		require.ErrorIs(t, nested.Err(), nil)
 		_, err := locks.NewMutex(c, "/y").Lock(several.Context())

@@ -94,7 +94,7 @@ func describeItem(path, id, node string) string {
 }
 
 // describeConsumer names a consumer by its own name, if it has stored one, and by its session.
-func describeConsumer(c queue.Claim) string {
+func describeConsumer(c queue.InFlightItem) string {
 	session := locks.SessionID(c.Session)
 	if c.Owner == "" {
 		return fmt.Sprintf("the consumer with session %s", session)

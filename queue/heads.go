@@ -16,7 +16,7 @@ type chainHead struct {
 	segment queuelayout.Segment
 	items   []string // the nodes, from that of the first item on
 
-	first   Claim // without Data and consumer
+	first   InFlightItem // without Data and consumer
 	created time.Time
 
 	ticket string // of the first item that has one, or ""
@@ -56,7 +56,7 @@ func (h *chainHead) unread() []string {
 
 // describeClaim describes the claim by the nodes of unread. It returns false if the item was
 // settled meanwhile.
-func (h *chainHead) describeClaim(read []framework.Node) (c Claim, held bool, err error) {
+func (h *chainHead) describeClaim(read []framework.Node) (c InFlightItem, held bool, err error) {
 	if len(read) == 0 {
 		return c, false, nil
 	}
@@ -80,7 +80,7 @@ func (h *chainHead) describeClaim(read []framework.Node) (c Claim, held bool, er
 
 // addTicket adds what the claim's ticket says of the consumer. created is when the item's node was
 // created: the ticket may have waited for it.
-func (c *Claim) addTicket(path string, ticket framework.Node, created time.Time) {
+func (c *InFlightItem) addTicket(path string, ticket framework.Node, created time.Time) {
 	c.ticket, c.Session, c.Owner, c.Since = path, ticket.Stat.EphemeralOwner, string(ticket.Data), ticket.Stat.Ctime
 	if created.After(c.Since) {
 		c.Since = created

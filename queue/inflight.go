@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// Claim is an item that a consumer has claimed; see Queue.InFlight.
-type Claim struct {
+// InFlightItem is an item that a consumer has claimed; see Queue.InFlight.
+type InFlightItem struct {
 	// Node is the item's node.
 	Node string `json:"node"`
 	// ID is the id that the producer gave the item, or "".
@@ -48,8 +48,8 @@ type Claim struct {
 
 // MarshalJSON returns the claim with its session as ZooKeeper's tools print it, Data as the text
 // "item", and "item_base64" and "owner_base64" for what is not UTF-8.
-func (c Claim) MarshalJSON() ([]byte, error) {
-	type fields Claim
+func (c InFlightItem) MarshalJSON() ([]byte, error) {
+	type fields InFlightItem
 	c.Since, c.Put = reportjson.Time(c.Since), reportjson.Time(c.Put)
 	return json.Marshal(reportjson.Joined{reportjson.NewItem(c.Data), struct {
 		fields
@@ -62,9 +62,9 @@ func (c Claim) MarshalJSON() ([]byte, error) {
 // ahead for their next calls of Take. It changes no node. In a strict queue it also lists items
 // that a consumer has returned and that wait for their next delivery: the servers do not know the
 // difference.
-func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
+func (q *Queue[T]) InFlight(ctx context.Context) ([]InFlightItem, error) {
 	st := q.engine.store
-	var claims []Claim
+	var claims []InFlightItem
 	err := st.inExisting(ctx, func(s *framework.Session) (err error) {
 		if st.record().IsStrict() {
 			claims, err = st.claimsByProgress(ctx, s)
@@ -81,7 +81,7 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]Claim, error) {
 
 // claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for
 // items.
-func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
+func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []InFlightItem, err error) {
 	chains, err := st.nodes.ListChains(ctx, s)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 
 // addProcesses adds the hosts and processes of the consumers to the claims, as far as it may read
 // the line of the consumers.
-func (st *store) addProcesses(ctx context.Context, claims []Claim) error {
+func (st *store) addProcesses(ctx context.Context, claims []InFlightItem) error {
 	line, err := locks.Inspect(ctx, st.client, st.nodes.LockDir)
 	if errors.Is(err, framework.ErrNoAuth) {
 		return nil
@@ -145,7 +145,7 @@ func (st *store) addProcesses(ctx context.Context, claims []Claim) error {
 }
 
 // claimsByProgress finds the items of a strict queue up to where it was claimed.
-func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (claims []Claim, err error) {
+func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (claims []InFlightItem, err error) {
 	data, _, err := s.Get(ctx, st.nodes.ClaimedNode)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
@@ -206,12 +206,13 @@ func readItems(ctx context.Context, s *framework.Session, items []string) ([]fra
 }
 
 // newClaim is a claim of an item, without its consumer.
-func newClaim(node string, item framework.Node) Claim {
+func newClaim(node string, item framework.Node) InFlightItem {
 	e, err := queuelayout.DecodeItem(item.Data, item.Stat)
 	if err != nil {
-		return Claim{Node: node, Data: item.Data}
+		return InFlightItem{Node: node, Data: item.Data}
 	}
-	c := Claim{Node: node, ID: e.Header.ID, Kind: e.Header.Kind, Attempt: e.Attempt(item.Stat.Version), Data: e.Payload}
+	c := InFlightItem{Node: node, ID: e.Header.ID, Kind: e.Header.Kind, Attempt: e.Attempt(item.Stat.Version),
+		Data: e.Payload}
 	if e.Header.Put > 0 {
 		c.Put = e.Header.EnqueuedAt()
 	}

@@ -30,9 +30,9 @@ type Report struct {
 	// Retried is what was seen of the items that have come back.
 	Retried Retried `json:"retried,omitzero"`
 	// Held is the item that a consumer has had for the longest time, without its Data; the zero
-	// Claim if there is none, or if the queue is strict: the servers do not know when a strict
+	// value if there is none, or if the queue is strict: the servers do not know when a strict
 	// queue's items were claimed. Of each priority the first segment that has items was looked at.
-	Held Claim `json:"-"`
+	Held InFlightItem `json:"-"`
 	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or
 	// framework.ErrNoAuth.
 	Err error `json:"-"`
@@ -113,7 +113,7 @@ type queueReading struct {
 	paused  bool
 	strict  bool
 	heads   []*chainHead // of those chains that have items
-	held    Claim
+	held    InFlightItem
 	search  *retriedSearch
 	retried Retried
 }

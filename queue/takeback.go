@@ -27,11 +27,11 @@ import (
 // claim may have ended by this call or otherwise; ErrOption if the claim is of another queue or of
 // a strict one. The consumer of a strict queue has all its items by its hold of the lock
 // <path>/lock: locks.Evict takes that away.
-func (q *Queue[T]) TakeBack(ctx context.Context, claim Claim) error {
+func (q *Queue[T]) TakeBack(ctx context.Context, claim InFlightItem) error {
 	return failure.Wrap("take back", claim.Node, q.engine.store.takeBack(ctx, claim))
 }
 
-func (st *store) takeBack(ctx context.Context, claim Claim) error {
+func (st *store) takeBack(ctx context.Context, claim InFlightItem) error {
 	if err := st.checkUsable(); err != nil {
 		return err
 	}

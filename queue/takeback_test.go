@@ -12,7 +12,7 @@ import (
 )
 
 // claimOf is the claim of the only item that a consumer has.
-func (m *member) claimOf() Claim {
+func (m *member) claimOf() InFlightItem {
 	m.t.Helper()
 	claims, err := m.InFlight(m.t.Context())
 	require.NoError(m.t, err)
@@ -93,7 +93,7 @@ func TestTakeBackOfAClaimThatHasEnded(t *testing.T) {
 		other := New(operator.client, "/queues/other", Text())
 		defer other.Close(t.Context())
 		require.ErrorIs(t, other.TakeBack(t.Context(), claim), ErrOption)
-		require.ErrorIs(t, other.TakeBack(t.Context(), Claim{}), ErrOption)
+		require.ErrorIs(t, other.TakeBack(t.Context(), InFlightItem{}), ErrOption)
 	})
 }
 

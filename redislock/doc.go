@@ -1,6 +1,6 @@
 // Package redislock has the locks of package locks on Redis: [Mutex] and [RWLock]. Their grants are
-// of the same type, [locks.Lease], so they work with locks.Do, and in a locks.Multi beside locks on
-// ZooKeeper.
+// of the same type, [locks.Lease], so they work with locks.Do, and in a locks.MultiLock beside
+// locks on ZooKeeper.
 //
 // # For efficiency, not for correctness
 //
@@ -26,9 +26,9 @@
 // acknowledged renewal was sent, plus the expiry, less a margin of 2 % and 5 ms. A pause of the
 // process is noticed when it ends: [locks.Lease.Err] reads the clock.
 //
-// A lease ends with [locks.ErrReleased], [locks.ErrMaxHold], [ErrExpired] or [ErrLost] as its cause.
-// Each third of the expiry it is renewed. A renewal that fails is repeated until the lease ends, and
-// [WithOnRenewalError] tells of it.
+// A lease ends with [locks.ErrReleased], [locks.ErrMaxHold], [ErrExpired] or [ErrLost] as its
+// cause. Each third of the expiry it is renewed. A renewal that fails is repeated until the lease
+// ends, and [WithOnRenewalError] tells of it.
 //
 // # Waiting
 //
@@ -56,6 +56,6 @@
 //	{<name>}:called    the owner that was called and has not tried since; expires after 100 ms
 //	{<name>}:calls:*   channels, one for each process
 //
-// The key <name> is that of other locks by SET NX PX on one server, such as redsync's with one pool:
-// they and a Mutex exclude each other.
+// The key <name> is that of other locks by SET NX PX on one server, such as redsync's with one
+// pool: they and a Mutex exclude each other.
 package redislock

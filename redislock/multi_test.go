@@ -22,7 +22,7 @@ func TestSeveralLocksOnBothStores(t *testing.T) {
 		defer func() { require.NoError(t, zk.Close(t.Context())) }()
 		client, to := s.newClient(t)
 		orders, stock := NewMutex(client, "orders").virtual(), locks.NewMutex(zk, "/stock")
-		both := locks.NewMulti(orders, stock)
+		both := locks.NewMultiLock(orders, stock)
 
 		lease, err := both.Lock(t.Context())
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestSeveralLocksOnBothStores(t *testing.T) {
 		require.NoError(t, free.Release(t.Context()))
 		synctest.Wait()
 
-		onRedis, err := locks.NewMulti(orders, NewMutex(client, "stock").virtual()).Lock(t.Context())
+		onRedis, err := locks.NewMultiLock(orders, NewMutex(client, "stock").virtual()).Lock(t.Context())
 		require.NoError(t, err)
 		require.Zero(t, onRedis.Session())
 		_, err = zk.Multi(t.Context(), onRedis.Guard())
@@ -76,7 +76,7 @@ func TestALostPartIsAcquiredAgain(t *testing.T) {
 		require.NoError(t, err)
 		granted := make(chan *locks.Lease)
 		go func() {
-			both := locks.NewMulti(NewMutex(b, "first").virtual(), NewMutex(b, "second").virtual())
+			both := locks.NewMultiLock(NewMutex(b, "first").virtual(), NewMutex(b, "second").virtual())
 			lease, err := both.Lock(t.Context())
 			require.NoError(t, err)
 			granted <- lease

@@ -139,7 +139,7 @@ func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error)
 // InspectAll reports on all jobs that are registered at the path, sorted by name. Of jobs that
 // cannot be read, it returns the errors beside the other jobs' reports, as Jobs does. It reads them
 // together: about 10 requests for 1,000 jobs.
-func (s *Scheduler) InspectAll(ctx context.Context) ([]JobReport, error) {
+func (s *Scheduler) List(ctx context.Context) ([]JobReport, error) {
 	if s.err != nil {
 		return nil, failure.Wrap("jobs", s.Path(), s.err)
 	}

@@ -64,7 +64,7 @@ func TestInspectFindsJobWithoutMemberAndOverdueTicks(t *testing.T) {
 		}
 		b.stop()
 		require.NoError(t, <-b.done)
-		all, err := look.InspectAll(t.Context())
+		all, err := look.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 3)
 		for _, r := range all {

@@ -93,7 +93,7 @@ func TestInspectManyJobsIsFewRequests(t *testing.T) {
 		}
 		s := New(client, testPath)
 		for what, read := range map[string]func() (int, error){
-			"InspectAll": func() (int, error) { all, err := s.InspectAll(t.Context()); return len(all), err },
+			"InspectAll": func() (int, error) { all, err := s.List(t.Context()); return len(all), err },
 			"Jobs":       func() (int, error) { all, err := s.Jobs(t.Context()); return len(all), err },
 		} {
 			before := w.Requests()
@@ -160,7 +160,7 @@ func TestJobsLeavesOutRemovedOnes(t *testing.T) {
 		states, err := s.Jobs(t.Context())
 		require.NoError(t, err)
 		require.Len(t, states, 1)
-		reports, err := s.InspectAll(t.Context())
+		reports, err := s.List(t.Context())
 		require.NoError(t, err)
 		require.Len(t, reports, 1)
 	})

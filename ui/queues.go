@@ -92,7 +92,7 @@ type queueView struct {
 	Path     string
 	Row      queueRow
 	Link     link
-	Held     []queue.Claim
+	Held     []queue.InFlightItem
 	Dead     []queue.DeadLetter
 	MoreDead bool
 	Depths   []depth
@@ -117,7 +117,7 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	v := queueView{Path: path, Row: u.queueRowOf(s, s.Queues[i]), Link: linkTo("", path, u.root),
 		Done: doneText(q.query), HideData: u.hideData}
 	type items struct {
-		held []queue.Claim
+		held []queue.InFlightItem
 		dead []queue.DeadLetter
 	}
 	found, err := read(q.ctx, u.hub, s, "queue "+path, func(ctx context.Context) (found items, err error) {
@@ -138,7 +138,7 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 		v.Unread = err.Error()
 	}
 	v.Held, v.Dead = found.held, found.dead
-	slices.SortFunc(v.Held, func(a, b queue.Claim) int { return compareSince(a.Since, b.Since) })
+	slices.SortFunc(v.Held, func(a, b queue.InFlightItem) int { return compareSince(a.Since, b.Since) })
 	v.Held = v.Held[:min(len(v.Held), pageRows)]
 	if len(v.Dead) > maxLetters {
 		v.Dead, v.MoreDead = v.Dead[:maxLetters], true
@@ -155,7 +155,7 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 		"lockstep queue dead " + word}
 	return built{path, v, struct {
 		Queue    queue.Report       `json:"queue"`
-		InFlight []queue.Claim      `json:"in_flight"`
+		InFlight []queue.InFlightItem      `json:"in_flight"`
 		Dead     []queue.DeadLetter `json:"dead_letters"`
 	}{v.Row.Report, v.Held, v.Dead}}, nil
 }

@@ -53,7 +53,7 @@ func TestReportsAsJSON(t *testing.T) {
 			Retried: queue.Retried{Items: 1, Attempts: 4}, Err: errors.New("why")},
 			`{"path":"/q","items":2,"later":1,"dead":3,"oldest":"2026-05-04T12:00:00Z","paused":false,
 			"retried":{"items":1,"attempts":4},"error":"why"}`},
-		"claim": {queue.Claim{Node: "/q/i", ID: "x", Session: 0x10, Owner: "a\xff", Since: noon, Put: noon,
+		"claim": {queue.InFlightItem{Node: "/q/i", ID: "x", Session: 0x10, Owner: "a\xff", Since: noon, Put: noon,
 			Attempt: 1, Data: []byte("d\xff")},
 			`{"item":"d\ufffd","item_base64":"ZP8=","node":"/q/i","id":"x","since":"2026-05-04T12:00:00Z",
 			"put":"2026-05-04T12:00:00Z","owner":"a\ufffd","attempt":1,"owner_base64":"Yf8=","session":"0x10"}`},
@@ -112,7 +112,8 @@ func TestFarYearsBreakNoReport(t *testing.T) {
 	far := time.UnixMilli(9000000000000000)
 	for _, report := range []any{
 		locks.Entry{Since: far}, barrier.Member{Since: far}, election.Candidate{Since: far},
-		queue.Report{Oldest: far}, queue.Claim{Since: far, Put: far}, queue.DeadLetter{EnqueuedAt: far, Buried: far},
+		queue.Report{Oldest: far}, queue.InFlightItem{Since: far, Put: far},
+		queue.DeadLetter{EnqueuedAt: far, Buried: far},
 		registry.Instance{Registered: far}, members.Member{Joined: far, Changed: far},
 		members.Member{Cordon: &members.Cordon{Since: far}}, config.Record{Written: far},
 	} {

@@ -81,7 +81,7 @@ func (o *lockFlags) newLocker(client *framework.Client) locks.Locker {
 	if len(all) == 1 {
 		return all[0]
 	}
-	return locks.NewMulti(all...)
+	return locks.NewMultiLock(all...)
 }
 
 // newSingleLock makes the lock at one path.

@@ -41,7 +41,7 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 	if err != nil {
 		return err
 	}
-	var found []queue.Claim
+	var found []queue.InFlightItem
 	for _, c := range claims {
 		if c.Node == item || c.Node == znode.Join(q.path, item) || item != "" && c.ID == item {
 			found = append(found, c)
@@ -79,13 +79,13 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 	return nil
 }
 
-func takeBackQuestion(c queue.Claim, item string) string {
+func takeBackQuestion(c queue.InFlightItem, item string) string {
 	return fmt.Sprintf("%s has item %s since %s, at attempt %d. It may go on for a while beside the next consumer. "+
 		"Take the item back?", claimant(c), cli.QuoteName(item), cli.FormatTime(c.Since), c.Attempt)
 }
 
 // claimant names the consumer of a claim as well as it is known.
-func claimant(c queue.Claim) string {
+func claimant(c queue.InFlightItem) string {
 	parts := []string{"session " + locks.SessionID(c.Session).String()}
 	if c.PID != 0 {
 		parts = append([]string{fmt.Sprintf("process %d", c.PID)}, parts...)

@@ -51,7 +51,8 @@ var exclusive = []role{
 	{
 		name: "multi-lock",
 		ours: func(c *framework.Client, path string) locks.Locker {
-			return locks.NewMulti(locks.NewMutex(c, znode.Join(path, "a")), locks.NewMutex(c, znode.Join(path, "b")))
+			return locks.NewMultiLock(locks.NewMutex(c, znode.Join(path, "a")),
+				locks.NewMutex(c, znode.Join(path, "b")))
 		},
 		curator: Command{Spec: Spec{Kind: "multi"}},
 		below:   []string{"a", "b"},

@@ -25,7 +25,7 @@ var locksMutants = []mutant{
 	},
 	{
 		promise: "A lease's context ends before anyone else is granted the lock",
-		name:    "several: a part that has lapsed is not looked at at last", file: "locks/multi.go",
+		name:    "several: a part that has lapsed is not looked at at last", file: "locks/multilock.go",
 		test: "TestLapsedPartOfMultiIsAcquiredAgain",
 		old:  "\t\tif p.Err() != nil {\n",
 		new:  "\t\tif false {\n",
@@ -122,7 +122,7 @@ var locksMutants = []mutant{
 	},
 	{
 		promise: "Tokens rise with every grant",
-		name:    "several: the first part's token", file: "locks/multi.go", test: "TestTheTokenOfSeveralIsTheHighest",
+		name:    "several: the first part's token", file: "locks/multilock.go", test: "TestTheTokenOfSeveralIsTheHighest",
 		old: "lease.token = max(lease.token, p.token)",
 		new: "lease.token = first.token",
 	},
@@ -257,7 +257,7 @@ var locksMutants = []mutant{
 	},
 	{
 		promise: "A deadlock of requests under leases",
-		name:    "deadlocks: parts of a multi-lock are not held yet", file: "locks/multi.go",
+		name:    "deadlocks: parts of a multi-lock are not held yet", file: "locks/multilock.go",
 		test: "TestPartsOfAMultiLockAreHeldMeanwhile",
 		old:  "holding = withHeldLocks(holding, lease.standingNodes)",
 		new:  "_ = withHeldLocks(holding, lease.standingNodes)",

@@ -64,7 +64,7 @@ var mutantList = []mutant{
 		old: "	for _, d := range dependents {\n		_ = d.end(cause)\n	}", new: "	_ = dependents",
 	},
 	{
-		name: "the locks of a multi-lock are asked for in any order", file: "locks/multi.go", recipes: "multi",
+		name: "the locks of a multi-lock are asked for in any order", file: "locks/multilock.go", recipes: "multi",
 		rule: "progress",
 		old:  "return cmp.Compare(a.Path(), b.Path())", new: "return cmp.Compare(0, 0*len(a.Path()+b.Path()))",
 	},

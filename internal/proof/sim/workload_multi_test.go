@@ -74,7 +74,7 @@ func (s *multiWorkload) lockAndRelease(a *actor) {
 		asks[i] = p.newRequest(a)
 		lockers[i] = asks[i].locker
 	}
-	whole := lockRequest{locker: locks.NewMulti(lockers...), try: oneIn(a.rng, 5)}
+	whole := lockRequest{locker: locks.NewMultiLock(lockers...), try: oneIn(a.rng, 5)}
 	ctx, cancel := a.callContext()
 	defer cancel()
 	lease, err := whole.lock(ctx)

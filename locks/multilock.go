@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Multi is several locks of any kinds that are held all together or not at all.
+// MultiLock is several locks of any kinds that are held all together or not at all.
 //
 // It acquires them one after the other in the order of their paths, not of the arguments, so that
 // two multi-locks cannot wait for each other. Keep to one Root for all clients. While you wait for
@@ -22,17 +22,17 @@ import (
 // parts does, and its release releases all parts, last first. Its token is the highest of theirs,
 // which rises with every grant of the same exclusive locks. The time of a part's WithMaxHold counts
 // from the moment when all are held.
-type Multi struct {
+type MultiLock struct {
 	lockers []Locker // in the order of their paths
 	err     error    // of the arguments; every call returns it
 }
 
-// NewMulti returns a lock of all lockers. There must be at least one, and each must have a path of
-// its own.
-func NewMulti(lockers ...Locker) *Multi {
-	m := &Multi{}
+// NewMultiLock returns a lock of all lockers. There must be at least one, and each must have a path
+// of its own.
+func NewMultiLock(lockers ...Locker) *MultiLock {
+	m := &MultiLock{}
 	for _, l := range lockers {
-		if inner, ok := l.(*Multi); ok && inner != nil { // its locks have their place in the order, too
+		if inner, ok := l.(*MultiLock); ok && inner != nil { // its locks have their place in the order, too
 			m.lockers = append(m.lockers, inner.lockers...)
 		} else {
 			m.lockers = append(m.lockers, l)
@@ -54,9 +54,9 @@ func NewMulti(lockers ...Locker) *Multi {
 	return m
 }
 
-// Validate returns what is wrong with the arguments of NewMulti or of one of the locks, as every
-// call does, or nil. It sends no request.
-func (m *Multi) Validate() error {
+// Validate returns what is wrong with the arguments of NewMultiLock or of one of the locks, as
+// every call does, or nil. It sends no request.
+func (m *MultiLock) Validate() error {
 	if m.err != nil {
 		return m.err
 	}
@@ -71,7 +71,7 @@ func (m *Multi) Validate() error {
 }
 
 // Path is all locks' paths, with commas between.
-func (m *Multi) Path() string {
+func (m *MultiLock) Path() string {
 	paths := make([]string, len(m.lockers))
 	for i, l := range m.lockers {
 		if l != nil {
@@ -84,19 +84,19 @@ func (m *Multi) Path() string {
 // Lock waits until it holds all locks. When one fails it releases the others, waits for that until
 // ctx ends, but no longer than framework.Config.CleanupTimeout, and the error names the lock. If
 // the session is lost meanwhile, it begins again.
-func (m *Multi) Lock(ctx context.Context) (*Lease, error) {
+func (m *MultiLock) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "acquire", Locker.Lock)
 }
 
 // TryLock acquires all locks at once or returns an error that wraps ErrNotAcquired and names the
 // first lock that was not free.
-func (m *Multi) TryLock(ctx context.Context) (*Lease, error) {
+func (m *MultiLock) TryLock(ctx context.Context) (*Lease, error) {
 	return m.acquireWithRetries(ctx, "try", Locker.TryLock)
 }
 
 // acquireWithRetries begins again, with pauses, while a part that was granted ends before the last
 // part is granted.
-func (m *Multi) acquireWithRetries(ctx context.Context, op string,
+func (m *MultiLock) acquireWithRetries(ctx context.Context, op string,
 	lock func(Locker, context.Context) (*Lease, error)) (*Lease, error) {
 	if m.err != nil {
 		return nil, m.err
@@ -129,7 +129,7 @@ func (*partLostError) Error() string { return "a lease ended meanwhile" }
 
 // acquireOnce acquires one part after the other, while those that were granted stand. It releases
 // them if that fails or panics.
-func (m *Multi) acquireOnce(ctx context.Context,
+func (m *MultiLock) acquireOnce(ctx context.Context,
 	lock func(Locker, context.Context) (*Lease, error)) (combined *Lease, err error) {
 	var parts []*Lease
 	defer func() {
@@ -171,7 +171,7 @@ func (m *Multi) acquireOnce(ctx context.Context,
 }
 
 // combineLeases returns one lease on all parts.
-func (m *Multi) combineLeases(ctx context.Context, parts []*Lease) *Lease {
+func (m *MultiLock) combineLeases(ctx context.Context, parts []*Lease) *Lease {
 	first := firstOnZooKeeper(parts)
 	lease := &Lease{client: first.client, path: m.Path(), node: first.node, parts: parts, session: first.session,
 		otherStore: first.otherStore}

@@ -65,7 +65,7 @@ func TestAMultiLocksOrder(t *testing.T) {
 	for _, given := range [][]string{{"/m/a", "/m/b", "/m/c"}, {"/m/c", "/m/b", "/m/a"}, {"/m/b", "/m/c", "/m/a"}} {
 		in(t, func(t *testing.T, w *world) {
 			seen := w.changes()
-			m := locks.NewMulti(mutexes(w.member("a").Client, given...)...)
+			m := locks.NewMultiLock(mutexes(w.member("a").Client, given...)...)
 			require.Equal(t, "/m/a,/m/b,/m/c", m.Path())
 			l := held(t, t.Context(), m)
 			require.Equal(t, m.Path(), l.Path())
@@ -91,7 +91,7 @@ func TestMultiLocksDoNotDeadlock(t *testing.T) {
 					paths := []string{"/m/a", "/m/b", "/m/c", "/m/d"}
 					r.Shuffle(4, func(i, k int) { paths[i], paths[k] = paths[k], paths[i] })
 					paths = paths[:2+r.IntN(3)]
-					l, err := locks.NewMulti(mutexes(c, paths...)...).Lock(ctx)
+					l, err := locks.NewMultiLock(mutexes(c, paths...)...).Lock(ctx)
 					if err != nil {
 						t.Error(err)
 						return
@@ -137,7 +137,7 @@ func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 				c := w.member("a").Client
 				b, want := bad(w, c)
 				left := w.ephemerals()
-				m := locks.NewMulti(append(mutexes(c, "/m/c", "/m/a"), b)...)
+				m := locks.NewMultiLock(append(mutexes(c, "/m/c", "/m/a"), b)...)
 				for op, ask := range map[string]func(context.Context) (*locks.Lease, error){"acquire ": m.Lock,
 					"try ": m.TryLock} {
 					_, err := ask(t.Context())
@@ -170,7 +170,7 @@ func TestAPanicOfOneLeavesNoneHeld(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a").Client, w.member("b").Client
 				taken := held(t, t.Context(), locks.NewMutex(b, "/m/b"))
-				m := locks.NewMulti(append(mutexes(a, "/m/a", "/m/c"), bad(a))...)
+				m := locks.NewMultiLock(append(mutexes(a, "/m/a", "/m/c"), bad(a))...)
 				ended := make(chan any)
 				go func() {
 					defer func() { ended <- recover() }()
@@ -189,13 +189,14 @@ func TestAPanicOfOneLeavesNoneHeld(t *testing.T) {
 func TestMultiLocksOfMultiLocks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
-		nested := locks.NewMulti(locks.NewMulti(mutexes(a, "/m/z", "/m/a")...), locks.NewMulti(mutexes(a, "/m/b")...))
+		nested := locks.NewMultiLock(locks.NewMultiLock(mutexes(a, "/m/z", "/m/a")...),
+			locks.NewMultiLock(mutexes(a, "/m/b")...))
 		require.Equal(t, "/m/a,/m/b,/m/z", nested.Path())
-		flat := locks.NewMulti(mutexes(b, "/m/b", "/m/z")...)
+		flat := locks.NewMultiLock(mutexes(b, "/m/b", "/m/z")...)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		var wg sync.WaitGroup
-		for _, m := range []*locks.Multi{nested, flat} {
+		for _, m := range []*locks.MultiLock{nested, flat} {
 			wg.Go(func() {
 				for range 100 {
 					l, err := m.Lock(ctx)
@@ -209,9 +210,9 @@ func TestMultiLocksOfMultiLocks(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		_, err := locks.NewMulti(nested, locks.NewMutex(a, "/m/z")).Lock(ctx)
+		_, err := locks.NewMultiLock(nested, locks.NewMutex(a, "/m/z")).Lock(ctx)
 		require.ErrorContains(t, err, "/m/z twice")
-		_, err = locks.NewMulti(locks.NewMulti(), locks.NewMutex(a, "/m/z")).Lock(ctx)
+		_, err = locks.NewMultiLock(locks.NewMultiLock(), locks.NewMutex(a, "/m/z")).Lock(ctx)
 		require.NoError(t, err, "an empty one adds nothing")
 	})
 }
@@ -220,7 +221,7 @@ func TestMultiTryLockNamesTheHeldLock(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
 		taken := held(t, t.Context(), locks.NewMutex(b, "/m/b"))
-		m := locks.NewMulti(mutexes(a, "/m/c", "/m/b", "/m/a")...)
+		m := locks.NewMultiLock(mutexes(a, "/m/c", "/m/b", "/m/a")...)
 		_, err := m.TryLock(t.Context())
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
 		require.ErrorContains(t, err, "try /m/b:")
@@ -245,7 +246,7 @@ func TestOneDeadlineForAll(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := locks.NewMulti(mutexes(a, "/m/a", "/m/b")...).Lock(ctx)
+		_, err := locks.NewMultiLock(mutexes(a, "/m/a", "/m/b")...).Lock(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "acquire /m/a,/m/b:")
 		require.Equal(t, 10*time.Second, time.Since(began).Round(time.Second))
@@ -261,7 +262,7 @@ func TestASessionLostInTheMiddleBeginsAgain(t *testing.T) {
 		a, b := w.member("a"), w.member("b")
 		taken := held(t, t.Context(), locks.NewMutex(b.Client, "/m/b"))
 		got := newAsker(t)
-		got.ask("multi", locks.NewMulti(mutexes(a.Client, "/m/a", "/m/b")...).Lock)
+		got.ask("multi", locks.NewMultiLock(mutexes(a.Client, "/m/a", "/m/b")...).Lock)
 		former := sessionOf(t, a).ID()
 		require.NoError(t, w.zk.Expire(former))
 		time.Sleep(timeout)
@@ -299,7 +300,7 @@ func TestMultiPausesWhenPartIsLostRepeatedly(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		_, err := locks.NewMulti(lost, locks.NewMutex(c, "/m/b")).Lock(ctx)
+		_, err := locks.NewMultiLock(lost, locks.NewMutex(c, "/m/b")).Lock(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Greater(t, tries, 5)
@@ -314,7 +315,7 @@ func TestALockLostWhileOthersAreWaitedForBeginsAgain(t *testing.T) {
 		a, b := w.member("a"), w.member("b")
 		taken := held(t, t.Context(), locks.NewMutex(b.Client, "/m/b"))
 		got := newAsker(t)
-		got.ask("multi", locks.NewMulti(mutexes(a.Client, "/m/a", "/m/b")...).Lock)
+		got.ask("multi", locks.NewMultiLock(mutexes(a.Client, "/m/a", "/m/b")...).Lock)
 		lost := w.zk.Children("/m/a")
 		require.NoError(t, b.Delete(t.Context(), "/m/a/"+lost[0], framework.AnyVersion))
 		time.Sleep(timeout)
