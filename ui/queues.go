@@ -154,8 +154,8 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	v.Commands = []string{"lockstep queue ls " + word, "lockstep queue inflight " + word,
 		"lockstep queue dead " + word}
 	return built{path, v, struct {
-		Queue    queue.Report       `json:"queue"`
-		InFlight []queue.InFlightItem      `json:"in_flight"`
-		Dead     []queue.DeadLetter `json:"dead_letters"`
+		Queue    queue.Report         `json:"queue"`
+		InFlight []queue.InFlightItem `json:"in_flight"`
+		Dead     []queue.DeadLetter   `json:"dead_letters"`
 	}{v.Row.Report, v.Held, v.Dead}}, nil
 }
