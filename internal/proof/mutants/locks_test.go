@@ -122,9 +122,10 @@ var locksMutants = []mutant{
 	},
 	{
 		promise: "Tokens rise with every grant",
-		name:    "several: the first part's token", file: "locks/multilock.go", test: "TestTheTokenOfSeveralIsTheHighest",
-		old: "lease.token = max(lease.token, p.token)",
-		new: "lease.token = first.token",
+		name:    "several: the first part's token", file: "locks/multilock.go",
+		test: "TestTheTokenOfSeveralIsTheHighest",
+		old:  "lease.token = max(lease.token, p.token)",
+		new:  "lease.token = first.token",
 	},
 	{
 		promise: "A late transaction with the guard of a former holder comes before",
