@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli/queue"
 	"github.com/lockstep-go/lockstep/internal/cli/registry"
 	"github.com/lockstep-go/lockstep/internal/cli/top"
+	"github.com/lockstep-go/lockstep/internal/cli/ui"
 	"github.com/lockstep-go/lockstep/internal/cli/watch"
 	"github.com/lockstep-go/lockstep/internal/cli/workflow"
 )
@@ -81,7 +82,7 @@ Exit codes: the command's own, or 128 + n if signal n has ended it, and
 const rootHelpAfterCodes = `
 
 Signals: lockstep passes INT, TERM, QUIT and HUP to the command, and ends when the command has ended. Without a
-command lockstep ends at once: with 0 if it runs until a signal (cron, elect, live top, watch, monitor, dev,
+command lockstep ends at once: with 0 if it runs until a signal (cron, elect, live top, ui, watch, monitor, dev,
 register, queue take --follow, config watch, members --watch, lock without a command), with 128 + n if the
 signal cut something short. lockstep also passes USR1, USR2 and WINCH to the command; without a command they
 have no effect.
@@ -100,6 +101,7 @@ func newRoot(streams *cli.Streams) *cobra.Command {
   lockstep lock deploy -- ./deploy.sh                 one at a time, in the whole cluster
   lockstep locks                                      who holds what, and who waits
   lockstep top                                        the same as it changes, and jobs, queues, workflows
+  lockstep ui --open                                  a web page of all that, with what is wrong first
   lockstep elect billing -- ./billing-server          one leads, the others stand by
   lockstep cron report '0 3 * * *' -- ./report.sh     once a night, on one machine
   lockstep queue put mails ann bob                    work for any consumer
@@ -125,7 +127,7 @@ func newRoot(streams *cli.Streams) *cobra.Command {
 	root.AddCommand(queue.Command(streams), workflow.Command(streams), config.Command(streams), id.Command(streams),
 		members.Command(streams),
 		doctor.Command(streams), clean.Command(streams), watch.Command(streams), top.Command(streams),
-		dev.Command(streams), newVersion(streams),
+		ui.Command(streams), dev.Command(streams), newVersion(streams),
 		newManual(streams))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)

@@ -29,7 +29,7 @@ var forModules = []string{"framework", "internal/appmodule", "internal/drain"}
 var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/cli/clean", "internal/cli/config",
 	"internal/cli/cron", "internal/cli/dev", "internal/cli/doctor", "internal/cli/elect", "internal/cli/id",
 	"internal/cli/lock", "internal/cli/members", "internal/cli/queue", "internal/cli/registry", "internal/cli/top",
-	"internal/cli/watch", "internal/cli/workflow"}
+	"internal/cli/ui", "internal/cli/watch", "internal/cli/workflow"}
 
 // forCommands are the packages that each subcommand may import.
 var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/procguard",
@@ -112,6 +112,7 @@ var arrows = map[string][]string{
 	"internal/cli/top": with(forCommands, "election", "internal/cli/cron", "internal/cli/elect",
 		"internal/cli/lock", "internal/cli/queue", "internal/cli/workflow", "internal/failure", "locks", "queue",
 		"scheduler", "workflow"),
+	"internal/cli/ui":    with(forCommands, "ui"),
 	"internal/cli/watch": with(forCommands, "locks"),
 	"internal/cli/workflow": with(forCommands, "internal/cli/queue", "internal/failure",
 		"internal/queuelayout", "locks", "workflow"),

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package site builds the site and looks at its pages.
 package site
 

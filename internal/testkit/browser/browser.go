@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package browser opens pages in a headless Chromium, for tests.
 package browser
 
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,23 +41,42 @@ func Require(t *testing.T) {
 	t.Skip("chromium is not installed: make test-tools")
 }
 
+// Open opens a page, in the background, until the end of the test.
+func Open(t *testing.T, url string, size Size, dark bool) {
+	t.Helper()
+	cmd := exec.Command("chromium", append(arguments(t, size, dark), "--remote-debugging-port=0", url)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it has started others
+		_ = cmd.Wait()
+	})
+}
+
 // Dump loads a page, runs its scripts until they have nothing to do, and returns the document as
 // HTML.
 func Dump(t *testing.T, url string, size Size, dark bool) string {
 	t.Helper()
-	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-		"--user-data-dir=" + t.TempDir(), fmt.Sprintf("--window-size=%d,%d", size.Width, size.Height),
-		"--virtual-time-budget=20000", "--dump-dom"}
-	if dark {
-		args = append(args, "--blink-settings=preferredColorScheme=0")
-	}
-	cmd := exec.CommandContext(t.Context(), "chromium", append(args, url)...)
+	cmd := exec.CommandContext(t.Context(), "chromium",
+		append(arguments(t, size, dark), "--virtual-time-budget=20000", "--dump-dom", url)...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	require.NoError(t, err, errs.String())
 	return string(out)
+}
+
+func arguments(t *testing.T, size Size, dark bool) []string {
+	profile, err := os.MkdirTemp("", "browser-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
+	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--user-data-dir=" + profile, fmt.Sprintf("--window-size=%d,%d", size.Width, size.Height)}
+	if dark {
+		args = append(args, "--blink-settings=preferredColorScheme=0")
+	}
+	return args
 }
 
 // axeResult is the element that a page's examination leaves behind.

@@ -1,0 +1,121 @@
+//go:build unix
+
+package ui_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/testkit/browser"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/ui"
+)
+
+// probed serves the pages with one more script, which the pages' policy permits since it has their
+// origin. What the script sends to "answer" comes out of answers; the reply is what reply returns.
+type probed struct {
+	pages   http.Handler
+	script  string
+	answers chan string
+	reply   func(answer string) string
+}
+
+func (p *probed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch filepath.Base(r.URL.Path) {
+	case "probe.js":
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = io.WriteString(w, p.script)
+	case "axe.min.js":
+		http.ServeFile(w, r, "../bin/axe.min.js")
+	case "answer":
+		answer, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, p.reply(string(answer)))
+		p.answers <- string(answer)
+	case "events", "lockstep.css", "live.js":
+		p.pages.ServeHTTP(w, r)
+	default:
+		page := httptest.NewRecorder()
+		p.pages.ServeHTTP(page, r)
+		for name, values := range page.Header() {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(page.Code)
+		_, _ = io.WriteString(w, strings.Replace(page.Body.String(), "</head>",
+			`<script src="axe.min.js"></script><script src="probe.js" defer></script></head>`, 1))
+	}
+}
+
+// TestPagesAreAccessible examines each page with axe-core, under the page's own policy, in narrow and
+// wide windows and in both colour schemes. It names the pages that have problems.
+func TestPagesAreAccessible(t *testing.T) {
+	browser.Require(t)
+	s := newStage(t, ui.WithActions())
+	fill(t, s, "one")
+	all := append(targets("one"), "nothing")
+	for i, size := range []browser.Size{browser.Narrow, browser.Wide} {
+		dark := i == 0
+		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {
+			p := &probed{pages: s.page, answers: make(chan string, len(all)), script: `
+axe.run().then((r) => fetch("answer", {method: "POST", body: JSON.stringify({
+	page: location.href, passed: r.passes.length, wide: document.documentElement.scrollWidth > innerWidth,
+	found: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join(" "))})}))
+	.then((r) => r.text()).then((next) => { if (next) location.href = next; });`}
+			next := 1
+			p.reply = func(string) string {
+				if next == len(all) {
+					return ""
+				}
+				next++
+				return "./" + all[next-1]
+			}
+			server := httptest.NewServer(p)
+			defer server.Close()
+			defer server.CloseClientConnections()
+			browser.Open(t, server.URL+"/lockstep/"+all[0], size, dark)
+			for range all {
+				var answer struct {
+					Page   string
+					Passed int // rules
+					Wide   bool
+					Found  []string
+				}
+				require.NoError(t, json.Unmarshal([]byte(<-p.answers), &answer))
+				require.Empty(t, answer.Found, answer.Page)
+				require.Greater(t, answer.Passed, 15, answer.Page)
+				require.False(t, answer.Wide, "%s is wider than the window", answer.Page)
+			}
+		})
+	}
+}
+
+// TestAnOpenPageFollows puts an item into a queue: the number on an open page changes.
+func TestAnOpenPageFollows(t *testing.T) {
+	browser.Require(t)
+	s := newStage(t)
+	fill(t, s, "one")
+	p := &probed{pages: s.page, answers: make(chan string, 100), reply: func(string) string { return "" }, script: `
+const tell = () => fetch("answer", {method: "POST", body: document.querySelector("#f-facts dd").firstChild.textContent});
+tell();
+new MutationObserver(tell).observe(document.querySelector("main"), {childList: true, subtree: true});`}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	browser.Open(t, server.URL+"/lockstep/queue?path=/queues/one", browser.Wide, false)
+	require.Equal(t, "1", <-p.answers)
+	q := queue.New(s.client, "/queues/one", queue.Text())
+	defer q.Close(t.Context())
+	require.NoError(t, q.Put(t.Context(), "second"))
+	for answer := range p.answers {
+		if answer == "2" {
+			return
+		}
+	}
+}
