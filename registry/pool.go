@@ -82,7 +82,7 @@ func NewPool(client *framework.Client, base, service string, opts ...PoolOption)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if p.err == nil {
-		p.tel = newPoolTelemetry(client, service)
+		p.tel = newPoolTelemetry(client, p.registry.serviceDir(service))
 	}
 	p.readFile()
 	return p

@@ -58,8 +58,9 @@ type poolTelemetry struct {
 // listSize is how many instances of each state a list has.
 type listSize struct{ enabled, disabled, unusable int64 }
 
-func newPoolTelemetry(c *framework.Client, service string) *poolTelemetry {
-	p, of := c.MeterProvider(), attribute.String(metrics.Service, service)
+// newPoolTelemetry names the service by its path, which alerts print and the command line takes.
+func newPoolTelemetry(c *framework.Client, path string) *poolTelemetry {
+	p, of := c.MeterProvider(), attribute.String(metrics.Service, path)
 	with := func(key, value string) metric.MeasurementOption {
 		return metrics.With(of, attribute.String(key, value))
 	}

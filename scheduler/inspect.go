@@ -72,12 +72,7 @@ func (r JobReport) MarshalJSON() ([]byte, error) {
 // JobPath returns the path by which the command line and the monitor name the job: the scheduler's
 // path and the job's name. The schedulers of "lockstep cron" are named after their only job, and
 // have its path.
-func (r JobReport) JobPath() string {
-	if _, last := znode.Split(r.Path); last == r.Name {
-		return r.Path
-	}
-	return znode.Join(r.Path, r.Name)
-}
+func (r JobReport) JobPath() string { return jobPath(r.Path, r.Name) }
 
 // Problem is the kind of what is wrong with a job.
 type Problem string

@@ -56,12 +56,14 @@ func TestRunsAreTraced(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, map[string]codes.Code{"good": codes.Unset, "bad": codes.Error, "slow": codes.Unset}, outcomes)
+		require.Equal(t, map[string]codes.Code{testPath + "/good": codes.Unset, testPath + "/bad": codes.Error,
+			testPath + "/slow": codes.Unset}, outcomes)
 
 		var got metricdata.ResourceMetrics
 		require.NoError(t, reader.Collect(t.Context(), &got))
 		require.Contains(t, missedPoints(got),
-			attribute.NewSet(attribute.String("lockstep.job", "slow"), attribute.String("lockstep.reason", "overlap")))
+			attribute.NewSet(attribute.String("lockstep.job", testPath+"/slow"),
+				attribute.String("lockstep.reason", "overlap")))
 	})
 }
 

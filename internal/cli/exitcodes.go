@@ -155,7 +155,7 @@ var exitCodes = []ExitError{
 
 	{ExitUsage, scheduler.ErrInvalidJob, ""},
 	{ExitUsage, scheduler.ErrInvalidSpec, ""},
-	{ExitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs"},
+	{ExitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs /"},
 	{ExitUsage, scheduler.ErrTooManyPending,
 		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
 

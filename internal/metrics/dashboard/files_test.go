@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/monitor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,6 +53,28 @@ func TestTheRulesAreUpToDate(t *testing.T) {
 	text, err := Rules()
 	require.NoError(t, err)
 	requireFile(t, "../../../docs/prometheus/lockstep.yml", text)
+}
+
+// TestEachAlertHasAnEntryInTheRunBook: a heading, which the alert's runbook_url names, and a line of the
+// page's table that leads to it. So has each problem that a monitor finds.
+func TestEachAlertHasAnEntryInTheRunBook(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operate/run-book.md")
+	require.NoError(t, err)
+	page := string(text)
+	entryOf := func(name string) string {
+		line := regexp.MustCompile("(?m)^\\|.*`" + name + "`.*\\| \\[([^\\]]+)\\]\\(#([a-z-]+)\\) \\|$").
+			FindStringSubmatch(page)
+		require.NotEmpty(t, line, "the table has no line for %s", name)
+		require.Contains(t, page, "\n## "+line[1]+"\n", name)
+		require.Equal(t, Alert{Entry: line[1]}.RunBookURL(), RunBook+"#"+line[2], name)
+		return line[1]
+	}
+	for _, a := range Alerts {
+		require.Equal(t, entryOf(a.Name), a.Entry, a.Name)
+	}
+	for _, problem := range monitor.Problems() {
+		entryOf(string(problem))
+	}
 }
 
 // TestEachMetricHasAPanel: it fails if a scope is missing in sections.

@@ -43,7 +43,7 @@ var link = regexp.MustCompile(`\]\(([^)#\s:"]+)[)#]`)
 // TestLinksLeadToFiles checks the links of the pages in the root directory and below docs.
 func TestLinksLeadToFiles(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"../../../*.md", "../../../docs/*.md", "../../../docs/adr/*.md"} {
+	for _, pattern := range []string{"../../../*.md", "../../../docs/*.md", "../../../docs/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		pages = append(pages, found...)
