@@ -54,7 +54,7 @@ type Info struct {
 	// steps. The servers do not know which step is under way: it is one that follows the last of
 	// these.
 	Steps []StepRecord `json:"steps,omitempty"`
-	// Signals are the names of the signals that have come. Only Inspect reads signals.
+	// Signals are the names of the signals that have come, a name once for each of its signals. Only Inspect reads signals.
 	Signals []string `json:"signals,omitempty"`
 
 	item runItem // of the record's turn
@@ -131,6 +131,9 @@ func (w runWait) String() string {
 	switch {
 	case w.Signal != "":
 		what = fmt.Sprintf("signal %q", w.Signal)
+		if w.Number > 1 {
+			what += fmt.Sprintf(" number %d", w.Number)
+		}
 	case w.Child != "":
 		what = fmt.Sprintf("child run %q", w.Child)
 	case w.Retry:

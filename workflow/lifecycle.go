@@ -281,7 +281,7 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 	for _, w := range waits {
 		switch {
 		case w.Signal != "":
-			nodes = append(nodes, znode.Join(r.node, signalPrefix+w.Signal))
+			nodes = append(nodes, znode.Join(r.node, w.signal().node(signalPrefix)))
 		case w.Child != "" && !r.ends.unended[w.Child]: // see noteEnds
 			nodes = append(nodes, st.runNode(w.Child))
 		}

@@ -46,12 +46,13 @@ type runState struct {
 	stored storedRun
 
 	mu      sync.Mutex
-	timers  map[string]time.Time // when each timer is over, by the ensemble's clock
-	signals map[string]signalRecord
-	claim   int             // the latest claim of the run's turn with which a step was recorded, or 0
-	begun   int             // how many timers have begun, those of this call of the function among them
-	used    map[string]bool // names of timers that the function has used
-	waits   []runWait       // what the run waits for before its function is called again
+	timers  map[numbered]time.Time // when each timer is over, by the ensemble's clock
+	signals map[numbered]signalRecord
+	awaits  map[string]int    // how often each signal was awaited in this call of the function
+	claim   int               // the latest claim of the run's turn with which a step was recorded, or 0
+	begun   int               // how many timers have begun, those of this call of the function among them
+	used    map[numbered]bool // names of timers that the function has used
+	waits   []runWait         // what the run waits for before its function is called again
 }
 
 // addWait notes that the run has to wait, and returns ErrWaiting.
@@ -70,7 +71,7 @@ func (st *runState) awaited() []runWait {
 }
 
 // useTimer returns when a timer is over, and false if it has not begun. Each name may be used once.
-func (st *runState) useTimer(name string) (until time.Time, begun bool, err error) {
+func (st *runState) useTimer(name numbered) (until time.Time, begun bool, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.used[name] {
@@ -88,15 +89,18 @@ func (st *runState) useTimer(name string) (until time.Time, begun bool, err erro
 	return until, false, nil
 }
 
-func (st *runState) signal(name string) (signalRecord, bool) {
+// nextSignal returns which signal of a name is awaited now, and that signal if it has come.
+func (st *runState) nextSignal(name string) (next numbered, s signalRecord, come bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	s, ok := st.signals[name]
-	return s, ok
+	st.awaits[name]++
+	next = numbered{name, st.awaits[name]}
+	s, come = st.signals[next]
+	return next, s, come
 }
 
 // noteSignal notes a signal that was found or settled.
-func (st *runState) noteSignal(name string, s signalRecord) {
+func (st *runState) noteSignal(name numbered, s signalRecord) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.signals[name] = s
@@ -105,8 +109,8 @@ func (st *runState) noteSignal(name string, s signalRecord) {
 // openStoredRun makes the Run of an executor from the nodes below the run's node.
 func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r storedRun, e Executor) (*Run, error) {
 	run := &Run{newStepRecorder(&Ledger{client: st.client, path: r.node, tel: st.tel}, e, r.UUID),
-		&runState{store: st, stored: r, timers: map[string]time.Time{}, signals: map[string]signalRecord{},
-			used: map[string]bool{}}}
+		&runState{store: st, stored: r, timers: map[numbered]time.Time{},
+			signals: map[numbered]signalRecord{}, awaits: map[string]int{}, used: map[numbered]bool{}}}
 	if r.stat.NumChildren == 0 {
 		return run, nil
 	}
@@ -134,13 +138,13 @@ func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r st
 func (r *Run) noteChildren(children []childNode) error {
 	for _, c := range children {
 		node := znode.Join(r.ledger.path, c.name)
-		switch kind, name := splitChild(c.name); kind {
+		switch kind, of := splitNumbered(c.name); kind {
 		case stepPrefix:
 			step, err := parseStep(node, c.Data)
 			if err != nil {
 				return err
 			}
-			r.noteRecord(name, step)
+			r.noteRecord(of.name, step)
 			if step.Turn == r.state.stored.Turn {
 				r.state.claim = max(r.state.claim, step.Claim)
 			}
@@ -149,14 +153,14 @@ func (r *Run) noteChildren(children []childNode) error {
 			if err != nil {
 				return err
 			}
-			r.state.timers[name] = timer.until(c.Stat)
+			r.state.timers[of] = timer.until(c.Stat)
 			r.state.begun++
 		case signalPrefix:
 			signal, err := parseSignal(node, c.Data)
 			if err != nil {
 				return err
 			}
-			r.state.noteSignal(name, signal)
+			r.state.noteSignal(of, signal)
 		case endsName:
 			r.state.stored.ends.version = c.Stat.Version + 1
 		default:

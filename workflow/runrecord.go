@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -89,10 +90,14 @@ type runRecord struct {
 // runWait is one thing that a waiting run waits for. Several of them end with the first.
 type runWait struct {
 	Signal string `json:"signal,omitempty"`
+	Number int    `json:"number,omitempty"` // of the signal among those of its name, from 2; 0: the first one
 	Child  string `json:"child,omitempty"`
 	Until  int64  `json:"until,omitempty"` // a time of the ensemble's clock, in milliseconds
 	Retry  bool   `json:"retry,omitempty"` // after a failed attempt
 }
+
+// signal is what the wait is for, if it is for a signal.
+func (w runWait) signal() numbered { return numbered{w.Signal, max(1, w.Number)} }
 
 // parentRun is the run that has started a child run.
 type parentRun struct {
@@ -242,6 +247,7 @@ func parseTimer(path string, data []byte) (r timerRecord, err error) {
 // the wait for it timed out.
 type signalRecord struct {
 	Data     json.RawMessage `json:"data,omitempty"`
+	ID       string          `json:"id,omitempty"` // that the sender gave it (WithSignalID)
 	TimedOut bool            `json:"timedOut,omitempty"`
 }
 
@@ -258,13 +264,40 @@ func parseSignal(path string, data []byte) (r signalRecord, err error) {
 // splitChild splits the name of a node below a run into its kind and the name. The kind is "" for a
 // foreign node.
 func splitChild(node string) (kind, name string) {
+	kind, of := splitNumbered(node)
+	return kind, of.name
+}
+
+// numbered is the k-th signal of a name, or the timer of the k-th wait for it, from 1. A step and a
+// sleep are the first of their names.
+type numbered struct {
+	name   string
+	number int
+}
+
+// node is the name of the node of a kind: signal-<name>, and signal<k>-<name> from the second on.
+func (n numbered) node(kind string) string {
+	if n.number == 1 {
+		return kind + n.name
+	}
+	return strings.TrimSuffix(kind, "-") + strconv.Itoa(n.number) + "-" + n.name
+}
+
+// splitNumbered is splitChild with the number.
+func splitNumbered(node string) (kind string, of numbered) {
 	if node == endsName {
-		return endsName, ""
+		return endsName, of
 	}
 	for _, kind := range []string{stepPrefix, timerPrefix, signalPrefix} {
 		if name, ok := strings.CutPrefix(node, kind); ok {
-			return kind, name
+			return kind, numbered{name, 1}
+		}
+		rest, ok := strings.CutPrefix(node, strings.TrimSuffix(kind, "-"))
+		digits, name, hyphen := strings.Cut(rest, "-")
+		number, err := strconv.Atoi(digits)
+		if ok && hyphen && kind != stepPrefix && err == nil && number > 1 && strconv.Itoa(number) == digits {
+			return kind, numbered{name, number}
 		}
 	}
-	return "", node
+	return "", numbered{node, 1}
 }

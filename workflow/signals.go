@@ -3,48 +3,44 @@ package workflow
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // signal creates a signal's node. If the run waits for the signal, the run becomes active in the
 // same transaction.
-func (st *runStore) signal(ctx context.Context, id, name string, data json.RawMessage) error {
-	record, err := encodeRecord(signalRecord{Data: data})
+func (st *runStore) signal(ctx context.Context, id, name string, given signalRecord) error {
+	record, err := encodeRecord(given)
 	if err != nil {
 		return err
 	}
-	node := znode.Join(st.runNode(id), signalPrefix+name)
 	return st.change(ctx, id, "", func(s *framework.Session, r storedRun) error {
-		former, _, err := s.Get(ctx, node)
+		next, isGiven, err := st.nextSignal(ctx, s, r, name, given)
 		switch {
-		case err == nil: // maybe of an earlier attempt
-			return checkSameSignal(node, name, former, data)
-		case !errors.Is(err, framework.ErrNoNode):
+		case err != nil || isGiven: // maybe by an earlier attempt
 			return err
 		case r.State.IsFinished():
 			return fmt.Errorf("%w: it is %s", ErrFinished, r.State)
 		}
-		create := framework.CreateOp(node, record, framework.Persistent)
-		isAwaited := r.waitsFor(func(w runWait) bool { return w.Signal == name })
+		create := framework.CreateOp(znode.Join(r.node, next.node(signalPrefix)), record, framework.Persistent)
+		isAwaited := r.waitsFor(func(w runWait) bool { return w.signal() == next })
 		if err := st.checkRoomForSignal(ctx, s, r, isAwaited); err != nil {
 			return err
 		}
 		if !isAwaited {
 			return st.commit(ctx, s, transition{ops: []framework.Op{r.unchanged(), create}})
 		}
-		next := r.activate()
-		wake, err := r.write(next)
+		awake := r.activate()
+		wake, err := r.write(awake)
 		if err != nil {
 			return err
 		}
-		return st.commit(ctx, s, transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: next.item(id)})
+		return st.commit(ctx, s, transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: awake.item(id)})
 	})
 }
 
@@ -58,7 +54,10 @@ func (st *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, signalPrefix) })
+	names = slices.DeleteFunc(names, func(name string) bool {
+		kind, _ := splitChild(name)
+		return kind != signalPrefix
+	})
 	if isAwaited || len(names) >= maxSignals {
 		return fmt.Errorf("%w: the run has %d signals and %d nodes and may have no more", framework.ErrTooLarge,
 			len(names), r.stat.NumChildren)
@@ -66,18 +65,74 @@ func (st *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session
 	return nil
 }
 
-// checkSameSignal returns ErrSignalled if the run has this signal with other data, or its wait for
-// the signal has timed out.
-func checkSameSignal(node, name string, former []byte, data json.RawMessage) error {
-	record, err := parseSignal(node, former)
-	switch {
-	case err != nil:
-		return err
-	case record.TimedOut:
-		return fmt.Errorf("%w: the run's wait for %q has timed out", ErrSignalled, name)
-	case !bytes.Equal(record.Data, data):
-		return fmt.Errorf("%w: %q has data %s, not %s", ErrSignalled, name, shortenResult(record.Data),
-			shortenResult(data))
+// nextSignal finds the number that a signal gets among those of its name: the lowest one that is
+// free. If the run has the signal already, isGiven is true; with other data the error is
+// ErrSignalled.
+func (st *runStore) nextSignal(ctx context.Context, s *framework.Session, r storedRun, name string,
+	given signalRecord) (next numbered, isGiven bool, err error) {
+	next = numbered{name, 1}
+	first := znode.Join(r.node, next.node(signalPrefix))
+	data, _, err := s.Get(ctx, first)
+	if errors.Is(err, framework.ErrNoNode) && given.ID == "" {
+		return next, false, nil
 	}
-	return nil
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return next, false, err
+	}
+	if err == nil {
+		record, err := parseSignal(first, data)
+		if err != nil {
+			return next, false, err
+		}
+		if given.ID == "" && record.TimedOut {
+			return next, false, fmt.Errorf("%w: the run's wait for %q has timed out", ErrSignalled, name)
+		}
+		if record.ID == given.ID && !record.TimedOut {
+			return next, true, checkSameSignal(name, record, given)
+		}
+	}
+	names, _, err := s.Children(ctx, r.node)
+	if err != nil {
+		return next, false, err
+	}
+	var paths []string
+	taken := map[int]bool{}
+	for _, node := range names {
+		if kind, of := splitNumbered(node); kind == signalPrefix && of.name == name {
+			paths, taken[of.number] = append(paths, znode.Join(r.node, node)), true
+		}
+	}
+	for taken[next.number] {
+		next.number++
+	}
+	found, err := s.GetAll(ctx, paths...)
+	if err != nil {
+		return next, false, err
+	}
+	for i, n := range found {
+		if n.Err != nil { // Retry has deleted it
+			return next, false, recipe.ErrAgain
+		}
+		record, err := parseSignal(paths[i], n.Data)
+		if err != nil {
+			return next, false, err
+		}
+		if record.ID == given.ID && !record.TimedOut {
+			return next, true, checkSameSignal(name, record, given)
+		}
+	}
+	return next, false, nil
+}
+
+// checkSameSignal returns ErrSignalled if the run has a signal with other data.
+func checkSameSignal(name string, has, given signalRecord) error {
+	if bytes.Equal(has.Data, given.Data) {
+		return nil
+	}
+	of := ""
+	if given.ID != "" {
+		of = fmt.Sprintf(" with id %q", given.ID)
+	}
+	return fmt.Errorf("%w: %q%s has data %s, not %s", ErrSignalled, name, of, shortenResult(has.Data),
+		shortenResult(given.Data))
 }

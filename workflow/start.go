@@ -127,7 +127,7 @@ func (st *runStore) start(ctx context.Context, id string, r runRecord, cfg start
 		return stored, err
 	}
 	for name, data := range cfg.signals {
-		if err := st.signal(ctx, id, name, data); err != nil {
+		if err := st.signal(ctx, id, name, signalRecord{Data: data}); err != nil {
 			return stored, err
 		}
 	}

@@ -31,22 +31,22 @@ func (r *Run) Sleep(ctx context.Context, name string, d time.Duration) error {
 	if err != nil {
 		return failure.Wrap("sleep", r.ledger.path, err)
 	}
-	over, until, err := r.runTimer(ctx, name, d)
+	over, until, err := r.runTimer(ctx, numbered{name, 1}, d)
 	for err == nil && !over {
 		if err = r.wait(ctx, runWait{Until: until.UnixMilli()}); err == nil {
 			over, err = r.isOver(ctx, until)
 		}
 	}
-	return failure.Wrap("sleep", r.timerNode(name), err)
+	return failure.Wrap("sleep", r.timerNode(numbered{name, 1}), err)
 }
 
-func (r *Run) timerNode(name string) string { return znode.Join(r.ledger.path, timerPrefix+name) }
+func (r *Run) timerNode(of numbered) string { return znode.Join(r.ledger.path, of.node(timerPrefix)) }
 
-func (r *Run) signalNode(name string) string { return znode.Join(r.ledger.path, signalPrefix+name) }
+func (r *Run) signalNode(of numbered) string { return znode.Join(r.ledger.path, of.node(signalPrefix)) }
 
 // runTimer begins a timer, or reads when the timer of this name is over that has begun before, and
 // reports whether it is over.
-func (r *Run) runTimer(ctx context.Context, name string, d time.Duration) (over bool, until time.Time, err error) {
+func (r *Run) runTimer(ctx context.Context, name numbered, d time.Duration) (over bool, until time.Time, err error) {
 	until, begun, err := r.state.useTimer(name)
 	if err != nil {
 		return false, until, err
@@ -74,7 +74,7 @@ func (r *Run) isOver(ctx context.Context, until time.Time) (over bool, err error
 }
 
 // beginTimer makes a timer's node, or finds the one of an earlier try.
-func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name string,
+func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name numbered,
 	d time.Duration) (until time.Time, err error) {
 	data, err := encodeRecord(timerRecord{Millis: d.Milliseconds()})
 	if err != nil {
@@ -101,9 +101,10 @@ func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name string,
 // refuses a signal that comes later. ErrTimeout is marked as Permanent: a function that returns it
 // ends its run as failed. Workflows.Retry from the signal's name waits again.
 //
-// Each signal of a run needs its own name, different from those of its sleeps. A second Await of
-// the same name with a timeout, in one call of the function, returns ErrRepeated if the signal has
-// not come. If the data does not decode into T, Await returns ErrResult.
+// The k-th Await of a name in one call of the function is for the k-th signal of that name, if they
+// are told apart by ids (WithSignalID); each has its own timeout. So await a name in the same order in
+// each call, and not in several functions of Parallel. Names of signals and sleeps must differ. If the
+// data does not decode into T, Await returns ErrResult.
 func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Duration) (T, error) {
 	var data, none T
 	if run == nil || run.stepRecorder == nil {
@@ -119,7 +120,7 @@ func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Dur
 		}
 	}
 	if err != nil {
-		return none, failure.Wrap("await", run.signalNode(signal), err)
+		return none, failure.Wrap("await", run.signalNode(numbered{signal, 1}), err)
 	}
 	return data, nil
 }
@@ -128,22 +129,25 @@ func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duratio
 	if timeout < 0 || timeout > maxWait {
 		return nil, fmt.Errorf("%w: timeout %v, it must be from 0 to %v", ErrOption, timeout, maxWait)
 	}
-	signal, come := r.state.signal(name)
+	next, signal, come := r.state.nextSignal(name)
 	w := runWait{Signal: name}
+	if next.number > 1 {
+		w.Number = next.number
+	}
 	var until time.Time
 	var over bool
 	var err error
 	if !come && timeout > 0 {
-		over, until, err = r.runTimer(ctx, name, timeout)
+		over, until, err = r.runTimer(ctx, next, timeout)
 		w.Until = until.UnixMilli()
 	}
 	for err == nil && !come {
 		if over {
-			signal, err = r.settleSignal(ctx, name)
+			signal, err = r.settleSignal(ctx, next)
 			break
 		}
 		if err = r.wait(ctx, w); err == nil {
-			signal, come, err = r.findSignal(ctx, name)
+			signal, come, err = r.findSignal(ctx, next)
 		}
 		if err == nil && timeout > 0 {
 			over, err = r.isOver(ctx, until)
@@ -159,7 +163,7 @@ func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duratio
 }
 
 // findSignal reads a signal that may have come.
-func (r *Run) findSignal(ctx context.Context, name string) (signal signalRecord, come bool, err error) {
+func (r *Run) findSignal(ctx context.Context, name numbered) (signal signalRecord, come bool, err error) {
 	node := r.signalNode(name)
 	err = r.ledger.onSession(ctx, r.executor, func(ctx context.Context, s *framework.Session) error {
 		data, _, err := s.Get(ctx, node)
@@ -176,7 +180,7 @@ func (r *Run) findSignal(ctx context.Context, name string) (signal signalRecord,
 
 // settleSignal makes the node which says that a signal has timed out. If the signal comes first, it
 // returns the signal.
-func (r *Run) settleSignal(ctx context.Context, name string) (signal signalRecord, err error) {
+func (r *Run) settleSignal(ctx context.Context, name numbered) (signal signalRecord, err error) {
 	node := r.signalNode(name)
 	timedOut, err := encodeRecord(signalRecord{TimedOut: true})
 	if err != nil {
@@ -362,7 +366,7 @@ func (r *Run) watchFor(ctx context.Context, s *framework.Session, w runWait) err
 // child has ended or is gone.
 func (r *Run) watch(ctx context.Context, s *framework.Session, w runWait) (*framework.Watch, error) {
 	if w.Signal != "" {
-		_, changed, err := s.WatchExists(ctx, r.signalNode(w.Signal))
+		_, changed, err := s.WatchExists(ctx, r.signalNode(w.signal()))
 		if err == nil {
 			changed.Stop()
 			return nil, nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -189,24 +190,46 @@ func ofRun(id string, err error) error {
 	return fmt.Errorf("run %q: %w", id, err)
 }
 
+// SignalOption changes how a signal is given.
+type SignalOption func(*signalRecord) error
+
+// WithSignalID gives one of several signals of a name, told apart by their ids, of 1 to 128 bytes:
+// the k-th Await of the name returns the k-th of them, in the order in which they came. So a run can
+// consume a stream of events. A signal with an id is given once, as one without an id is; it is not
+// refused after Await has timed out, but is for the next Await of the name.
+func WithSignalID(id string) SignalOption {
+	return func(r *signalRecord) error {
+		if id == "" || len(id) > MaxName || !utf8.ValidString(id) {
+			return fmt.Errorf("%w: WithSignalID: %.*q, want 1 to %d bytes of UTF-8", ErrOption, MaxName, id, MaxName)
+		}
+		r.ID = id
+		return nil
+	}
+}
+
 // Signal gives a run a signal with data, stored as JSON of at most MaxSignal bytes. The run's Await
 // returns the data, also if it is called later. A signal is given once: with the same data again
 // Signal does nothing, with other data, or after Await has timed out, it returns ErrSignalled. For
-// a finished run without this signal it returns ErrFinished.
+// a finished run without this signal it returns ErrFinished. WithSignalID gives several signals of
+// one name.
 //
 // After a lost reply or a lost session Signal reads what was done: nil says that the run has the
 // signal, also if the run has finished meanwhile. If the run was removed before that, the error
 // wraps framework.ErrOutcomeUnknown. After the end of ctx the run may have the signal; call Signal
 // again.
-func (w *Workflows) Signal(ctx context.Context, id, signal string, data any) error {
+func (w *Workflows) Signal(ctx context.Context, id, signal string, data any, opts ...SignalOption) error {
 	encoded, err := encodeValue("signal", data, MaxSignal)
+	given, wrong := recipe.ApplyOptions(signalRecord{Data: encoded}, opts)
+	if err == nil {
+		err = wrong
+	}
 	for _, of := range []string{id, signal} {
 		if err == nil {
 			err = checkName(of)
 		}
 	}
 	if err = w.argumentErrorOr(err); err == nil {
-		err = ofRun(id, w.store.signal(ctx, id, signal, encoded))
+		err = ofRun(id, w.store.signal(ctx, id, signal, given))
 	}
 	return failure.Wrap("signal", w.Path(), err)
 }

@@ -531,24 +531,30 @@ the exit code is 1.`,
 func newWorkflowsSignal(streams *cli.Streams) *cobra.Command {
 	p, in := &workflowsCommand{}, &cli.JsonInput{}
 	var data json.RawMessage
+	var signalID string
 	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "signal RUN NAME [DATA] [flags]",
 		Short: "Send a signal to a run",
 		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input,
 -f FILE from a file. Without it the data is null. A run takes a signal once: the same signal again does nothing.
-With other data, for a wait that has timed out and for a run that has ended, the exit code is 1.`,
+With --id it takes several signals of one NAME, one for each id, if its function awaits several. With other data, for a wait that has timed out and for a run that has ended, the exit code is 1.`,
 		Example: `  lockstep workflows signal order-42 delivered '{"parcel":7}'`,
 		Args:    cobra.RangeArgs(2, 3),
 	}, 0, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {
 		data, err = in.Read(ctx, streams, args[2:])
 		return err
 	}, func(ctx context.Context, path, id string, args []string) error {
-		if err := p.at(path).Signal(ctx, id, args[1], data); err != nil {
+		var opts []workflow.SignalOption
+		if signalID != "" {
+			opts = append(opts, workflow.WithSignalID(signalID))
+		}
+		if err := p.at(path).Signal(ctx, id, args[1], data, opts...); err != nil {
 			return err
 		}
 		streams.PrintNotice("%s: has the signal %q", nameOfRun(path, id), args[1])
 		return nil
 	})
 	in.AddInputFlag(cmd, "data")
+	cmd.Flags().StringVar(&signalID, "id", "", "tell this signal apart from others of the same NAME")
 	return cmd
 }
