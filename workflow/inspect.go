@@ -54,7 +54,8 @@ type Info struct {
 	// steps. The servers do not know which step is under way: it is one that follows the last of
 	// these.
 	Steps []StepRecord `json:"steps,omitempty"`
-	// Signals are the names of the signals that have come, a name once for each of its signals. Only Inspect reads signals.
+	// Signals are the names of the signals that have come, a name once for each of its signals.
+	// Only Inspect reads signals.
 	Signals []string `json:"signals,omitempty"`
 
 	item runItem // of the record's turn

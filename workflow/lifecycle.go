@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -402,9 +403,24 @@ func (st *runStore) requeue(ctx context.Context, id string) error {
 	})
 }
 
+// RetryOption changes how a run is retried.
+type RetryOption func(*retryOptions) error
+
+type retryOptions struct{ input json.RawMessage } // or nil
+
+// WithRetryInput gives the run another input, stored as JSON of at most MaxResult bytes: its function
+// is called with that from then on, and Start with the former input returns ErrIDInUse. The input must
+// decode into the type of the run's kind, else the next attempt fails.
+func WithRetryInput(input any) RetryOption {
+	return func(o *retryOptions) (err error) {
+		o.input, err = encodeValue("input", input, MaxResult)
+		return err
+	}
+}
+
 // retry makes a run active again that has finished, or waits after a failure. It deletes the
 // records from the step or wait on that has the name from.
-func (st *runStore) retry(ctx context.Context, id, from string) error {
+func (st *runStore) retry(ctx context.Context, id, from string, how retryOptions) error {
 	requestID := uuid.NewString()
 	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
 		afterFailure := r.waitsFor(func(w runWait) bool { return w.Retry })
@@ -416,6 +432,9 @@ func (st *runStore) retry(ctx context.Context, id, from string) error {
 		}
 		next := r.withRequest(requestID).activate()
 		next.Failures, next.Error, next.Result, next.Held = 0, "", nil, false
+		if how.input != nil {
+			next.Input = how.input
+		}
 		var t transition
 		if r.Held {
 			next.Turn = r.Turn

@@ -21,7 +21,8 @@ func TestNodesOfNumberedSignals(t *testing.T) {
 		require.Equal(t, node, of.node(signalPrefix))
 	}
 	require.Equal(t, "timer3-a", numbered{"a", 3}.node(timerPrefix))
-	for _, foreign := range []string{"signal1-a", "signal02-a", "signal-2", "signal2", "step2-a", "signals-a", "signal+2-a"} {
+	for _, foreign := range []string{"signal1-a", "signal02-a", "signal-2", "signal2", "step2-a", "signals-a",
+		"signal+2-a"} {
 		kind, of := splitNumbered(foreign)
 		require.True(t, kind == "" || of.number == 1, foreign)
 	}

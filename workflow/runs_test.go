@@ -560,6 +560,33 @@ func TestRetryWithoutTheRestOfThePause(t *testing.T) {
 	})
 }
 
+// TestRetryWithAnotherInput, also after a lost reply. The records of steps stay.
+func TestRetryWithAnotherInput(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		var done doneLog
+		m := w.flows("a").work(newFunction("pay", func(ctx context.Context, run *workflow.Run, n int) (int, error) {
+			if err := done.step(ctx, run, "reserve"); err != nil {
+				return 0, err
+			}
+			if n < 0 {
+				return 0, workflow.Permanent(fmt.Errorf("%d is negative", n))
+			}
+			return n, nil
+		}))
+		m.start("pay", "x", -1)
+		m.await("x", workflow.Failed)
+		require.ErrorIs(t, m.Retry(t.Context(), "x", "", workflow.WithRetryInput(make(chan int))), workflow.ErrResult)
+		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
+		require.NoError(t, m.Retry(t.Context(), "x", "", workflow.WithRetryInput(7)))
+		info := m.await("x", workflow.Done)
+		require.JSONEq(t, "7", string(info.Result))
+		require.JSONEq(t, "7", string(info.Input))
+		require.Equal(t, []string{"reserve"}, done.all())
+		require.ErrorIs(t, m.Start(t.Context(), "pay", "x", -1), workflow.ErrIDInUse)
+		require.NoError(t, m.Start(t.Context(), "pay", "x", 7))
+	})
+}
+
 func TestRetryFromAStep(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog

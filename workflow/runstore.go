@@ -22,6 +22,7 @@ import (
 //	<path>/runs/<shard>/<run>/step-<name>     persistent: a finished step, as in a Ledger
 //	<path>/runs/<shard>/<run>/timer-<name>    persistent: when a Sleep, or a wait with a limit, has begun, JSON {"v":1,"ms"}
 //	<path>/runs/<shard>/<run>/signal-<name>   persistent: a signal, JSON {"v":1,"data"} or {"v":1,"timedOut":true}
+//	<path>/runs/<shard>/<run>/signal2-<name>  persistent: the second signal of a name, and so on; timer2-<name> likewise
 //	<path>/runs/<shard>/<run>/ends            persistent: its version counts ends of children that the run did not wait for
 //	<path>/queues/<kind>                      a queue.Queue in parallel order: items {"run","id","turn"}
 //	<path>/ended/<minute>/<run>,<version>     persistent: done and cancelled runs, by the minute in which they ended

@@ -261,16 +261,23 @@ func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 // the child first. If the run has no such record, Retry returns ErrOption. For a run that is Done,
 // from must be given, or Retry returns ErrFinished. For any other run it returns ErrUnfinished.
 //
+// WithRetryInput replaces the run's input. Steps with a record keep their results, whatever input they
+// had: name a step in from to run it again.
+//
 // Retry takes effect at most once, also if a reply or a session is lost and the run has finished
 // before it is read again; see Cancel. The error wraps framework.ErrOutcomeUnknown in the same
 // cases. After the end of ctx the run may have been retried: Inspect shows it.
-func (w *Workflows) Retry(ctx context.Context, id, from string) error {
-	err := w.argumentErrorOr(checkName(id))
+func (w *Workflows) Retry(ctx context.Context, id, from string, opts ...RetryOption) error {
+	how, err := recipe.ApplyOptions(retryOptions{}, opts)
+	if err == nil {
+		err = checkName(id)
+	}
+	err = w.argumentErrorOr(err)
 	if err == nil && from != "" {
 		err = checkName(from)
 	}
 	if err == nil {
-		err = ofRun(id, w.store.retry(ctx, id, from))
+		err = ofRun(id, w.store.retry(ctx, id, from, how))
 	}
 	return failure.Wrap("retry", w.Path(), err)
 }

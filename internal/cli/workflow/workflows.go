@@ -461,7 +461,8 @@ that has ended otherwise the exit code is 1.`,
 
 func newWorkflowsRetry(streams *cli.Streams) *cobra.Command {
 	p := &workflowsCommand{}
-	var from string
+	var from, input string
+	var opts []workflow.RetryOption
 	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "retry RUN [flags]",
 		Short: "Continue a run that has failed or was cancelled",
@@ -469,24 +470,32 @@ func newWorkflowsRetry(streams *cli.Streams) *cobra.Command {
 failed attempt continues at once. The run has all its attempts again. With --from, which names a step, a sleep or
 the signal of a wait that has timed out, lockstep first deletes that record and all later ones, so that they run
 again. Signals that have come stay, and so do child runs: retry a failed child first, and then its parent. A step
-that has failed permanently stays failed without --from.
+that has failed permanently stays failed without --from. --input gives the run another input, as JSON.
 A run that is done needs --from. For a run that goes on by itself the exit code is 1.`,
 		Example: `  lockstep workflows retry order-42
   lockstep workflows retry order-42 --from pay`,
 		Args: cobra.ExactArgs(1),
-	}, 0, func(_ context.Context, cmd *cobra.Command, _ []string) error {
+	}, 0, func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("from") && from == "" {
 			return cli.UsageError("--from is empty: name a step")
 		}
+		if cmd.Flags().Changed("input") {
+			data, err := (&cli.JsonInput{}).Read(ctx, streams, []string{input})
+			if err != nil {
+				return err
+			}
+			opts = append(opts, workflow.WithRetryInput(data))
+		}
 		return nil
 	}, func(ctx context.Context, path, id string, _ []string) error {
-		if err := p.at(path).Retry(ctx, id, from); err != nil {
+		if err := p.at(path).Retry(ctx, id, from, opts...); err != nil {
 			return err
 		}
 		streams.PrintNotice("%s: goes on", nameOfRun(path, id))
 		return nil
 	})
 	cmd.Flags().StringVar(&from, "from", "", "delete the record of this step, sleep or expired wait and later ones")
+	cmd.Flags().StringVar(&input, "input", "", "another input of the run, as JSON; - reads it from standard input")
 	return cmd
 }
 

@@ -139,7 +139,7 @@ var workflowMutants = []mutant{
 	{
 		promise: "A run that waits misses no signal",
 		name:    "a timeout is not settled", file: "workflow/waits.go", test: "TestSignalsWithALimit",
-		old: "			signal, err = r.settleSignal(ctx, name)\n", new: "			signal.TimedOut = true\n",
+		old: "			signal, err = r.settleSignal(ctx, next)\n", new: "			signal.TimedOut = true\n",
 	},
 	{
 		promise: "A run that waits misses no signal",

@@ -232,7 +232,7 @@ var mutantList = []mutant{
 	{
 		name: "the end of a wait for a signal is not settled", file: "workflow/waits.go", recipes: "runs",
 		rule: "signals",
-		old:  "signal, err = r.settleSignal(ctx, name)", new: "signal.TimedOut = true",
+		old:  "signal, err = r.settleSignal(ctx, next)", new: "signal.TimedOut = true",
 	},
 	{
 		name: "a sleep ends too early", file: "workflow/runrecord.go", recipes: "runs", rule: "sleeps",
