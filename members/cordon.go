@@ -110,15 +110,18 @@ func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts [
 			return fmt.Errorf("%w: %q", ErrNotFound, id)
 		}
 	}
-	wanted := cordonRecord{ID: id, Request: uuid.NewString(), Drain: drain, Reason: o.reason,
-		By: g.client.Config().Identity}
-	return recipe.OnSession(ctx, g.client, func(s *framework.Session) error { return g.writeRequest(ctx, s, wanted) },
-		failure.IsTransient, isUnknown)
+	wanted := cordonRecord{ID: id, Drain: drain, Reason: o.reason, By: g.client.Config().Identity}
+	var tried []string
+	return recipe.OnSession(ctx, g.client, func(s *framework.Session) error {
+		return g.writeRequest(ctx, s, wanted, &tried)
+	}, failure.IsTransient, isUnknown)
 }
 
 // writeRequest writes a request, in place of an earlier one. After a lost reply, the next try
-// recognizes its own request by the UUID.
-func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted cordonRecord) error {
+// recognizes the request by its UUID, which it finds among those that were tried. If somebody has
+// withdrawn the request meanwhile, the next try writes another one: the member may have answered the
+// first.
+func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted cordonRecord, tried *[]string) error {
 	if err := s.Sync(ctx, g.path); err != nil {
 		return err
 	}
@@ -131,12 +134,14 @@ func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted c
 	}
 	if !missing {
 		present := decodeCordon(name, stored, st)
-		if present.request == wanted.Request || present.asksFor(wanted.Drain) {
+		if slices.Contains(*tried, present.request) || present.asksFor(wanted.Drain) {
 			return nil
 		}
 		wanted.Reason = cmp.Or(wanted.Reason, present.Reason)
 		wanted.version, wanted.unknown = present.recordVersion, present.unknown
 	}
+	wanted.Request = uuid.NewString()
+	*tried = append(*tried, wanted.Request)
 	data, err := wanted.encode()
 	if err != nil {
 		return err

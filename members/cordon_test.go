@@ -113,6 +113,33 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 	})
 }
 
+// TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain: the first try has written the request, its
+// reply is lost, and the member has answered and was uncordoned before the second try. The second try
+// makes a new request, which the former answer does not fit.
+func TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, o, p := w.peer("a"), w.peer("o"), w.peer("p")
+		d := newDrained()
+		a.join("a", d.option())
+		synctest.Wait()
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
+		defer lost.Cancel()
+		done := o.drain("a")
+		<-lost.Hit()
+		o.Link.Cut()
+		<-d.began
+		d.end <- nil
+		require.NoError(t, p.Drain(t.Context(), "a"))
+		require.NoError(t, p.Uncordon(t.Context(), "a"))
+		o.Link.Heal()
+		<-d.began
+		synctest.Wait()
+		require.Equal(t, members.Draining, p.member("a").State, "the answer to a withdrawn request is none to this one")
+		d.end <- nil
+		require.NoError(t, <-done)
+	})
+}
+
 // TestALateUncordonRemovesNoLaterCordon: a follower passes the delete on to the leader when the
 // cordon was removed and made again, with the same version.
 func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {

@@ -68,6 +68,13 @@ var membersMutants = []mutant{
 	},
 	{
 		promise: "Each listed process with the ID acknowledges a drain only after",
+		name:    "a repeated request is the withdrawn one", file: "members/cordon.go",
+		test: "TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain",
+		old:  "	wanted.Request = uuid.NewString()\n	*tried = append(*tried, wanted.Request)\n",
+		new:  "	*tried = append(*tried, uuid.NewString())\n	wanted.Request = (*tried)[0]\n",
+	},
+	{
+		promise: "Each listed process with the ID acknowledges a drain only after",
 		name:    "a late uncordon removes a later cordon", file: "members/cordon.go",
 		test: "TestALateUncordonRemovesNoLaterCordon",
 		old:  "framework.CheckOp(g.path, group.Version), framework.DeleteOp(node",
