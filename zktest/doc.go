@@ -32,9 +32,9 @@
 //
 // # Not simulated
 //
-// Faults that need several servers: a follower that is cut off from its leader,
-// a lost quorum. Server.Lag only lets reads fall behind. Use a real ensemble for
-// those.
+// Several servers: there is no election, and no quorum that can be lost. Server.Lag lets reads fall
+// behind as on a follower, and WithFollowers and Server.Follower simulate the messages between a
+// follower and its leader, which may be held. Use a real ensemble for the rest.
 //
 // Storage: a server is empty when it starts. Restart keeps nodes and sessions, a new Server does
 // not.

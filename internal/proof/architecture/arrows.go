@@ -140,6 +140,7 @@ var arrows = map[string][]string{
 	"internal/testkit/moduletest":    {"framework", "framework/frameworkfx", "zktest"},
 	"internal/proof/modules":         nil,
 	"internal/proof/modules/cmd":     {"internal/proof/modules"},
+	"internal/proof/manifests":       {"framework"},
 	"internal/proof/mutants":         nil,
 	"internal/onsession":             {"internal/failure"},
 	"internal/primitives":            {"internal/lifetime"},

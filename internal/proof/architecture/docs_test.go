@@ -61,6 +61,22 @@ func TestLinksLeadToFiles(t *testing.T) {
 	require.Greater(t, count, 100)
 }
 
+// TestEachPageIsListed in docs/README.md; the decisions have a list of their own.
+func TestEachPageIsListed(t *testing.T) {
+	list, err := os.ReadFile("../../../docs/README.md")
+	require.NoError(t, err)
+	pages, err := filepath.Glob("../../../docs/*.md")
+	require.NoError(t, err)
+	more, err := filepath.Glob("../../../docs/*/*.md")
+	require.NoError(t, err)
+	for _, page := range append(pages, more...) {
+		name := strings.TrimPrefix(filepath.ToSlash(page), "../../../docs/")
+		if name != "README.md" && !strings.HasPrefix(name, "adr/") {
+			require.Contains(t, string(list), "]("+name+")")
+		}
+	}
+}
+
 // testNames returns the names of all tests of the module.
 func testNames(t *testing.T) map[string]bool {
 	exist := map[string]bool{}
