@@ -101,7 +101,7 @@ func TestPartsStopInOrder(t *testing.T) {
 			}
 			_, err = standIn.Leader(t.Context())
 			s.leader = err == nil
-			view, err := group.List(t.Context())
+			view, err := group.Inspect(t.Context())
 			require.NoError(t, err)
 			s.member = len(view.Members) == 1
 			return s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -265,7 +266,7 @@ func waitingRuns(s settings) error {
 		return err
 	}
 	return series(s, "lockstep", s.params(map[string]any{"op": "list", "runs": n}), 5, func() error {
-		runs, err := k.flows[0].List(context.Background())
+		runs, err := failure.Collect(k.flows[0].List(context.Background()))
 		if err == nil && len(runs) != n {
 			err = fmt.Errorf("%d runs are listed, not %d", len(runs), n)
 		}
@@ -293,7 +294,7 @@ func measureQuiet(s settings, members, alive int) error {
 // waitUntilAllWait waits until no run is active.
 func waitUntilAllWait(flows *workflow.Workflows, n int) error {
 	for {
-		runs, err := flows.List(context.Background())
+		runs, err := failure.Collect(flows.List(context.Background()))
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts [
 		return err
 	}
 	if !o.evenIfAbsent {
-		view, err := g.List(ctx)
+		view, err := g.Inspect(ctx)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (g *Group) waitUntilDrained(ctx context.Context, id string) error {
 		if !errors.Is(err, ErrLeft) {
 			return err
 		}
-		view, listErr := g.List(ctx) // the member may have joined again while this client had no connection
+		view, listErr := g.Inspect(ctx) // the member may have joined again while this client had no connection
 		if listErr != nil {
 			return listErr
 		}

@@ -162,7 +162,7 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 		slow.Cancel()
 		hold(false, false)
 		require.NoError(t, <-done)
-		view, err := p.List(t.Context())
+		view, err := p.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Len(t, view.Cordons, 1)
 		require.Equal(t, "second", view.Cordons[0].Reason)

@@ -40,7 +40,7 @@ func Example() {
 	if err := web.Drain(ctx, "web-1", members.WithReason("new kernel")); err != nil { // an operator, or another member
 		log.Fatal(err)
 	}
-	view, err := web.List(ctx)
+	view, err := web.Inspect(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

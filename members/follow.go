@@ -12,10 +12,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// List returns the group in its present state: it reads after a sync. If the group changes while it
+// Inspect returns the group in its present state: it reads after a sync. If the group changes while it
 // is read, the states of two members may be of different moments. The error is that of ctx, or
 // wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
-func (g *Group) List(ctx context.Context) (*View, error) {
+func (g *Group) Inspect(ctx context.Context) (*View, error) {
 	if g.err != nil {
 		return nil, failure.Wrap("list members of", g.path, g.err)
 	}

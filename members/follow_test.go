@@ -160,7 +160,7 @@ func TestWatchesAreInOrder(t *testing.T) {
 				time.Sleep(rand.N(time.Second))
 			}
 			time.Sleep(5 * timeout)
-			view, err := peers[0].List(t.Context())
+			view, err := peers[0].Inspect(t.Context())
 			require.NoError(t, err)
 			require.Len(t, view.Members, len(peers))
 			for i, seen := range watches {
@@ -224,7 +224,7 @@ func TestAWatchBeginsWithASync(t *testing.T) {
 		_, err = w.LagAsLeader(o.sessionID())
 		require.NoError(t, err)
 		a.join("b")
-		view, err := o.List(t.Context())
+		view, err := o.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Len(t, view.Members, 2)
 	})

@@ -21,7 +21,7 @@ func TestMembersJoinAndLeave(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.peer("a"), w.peer("b")
 		require.Equal(t, path, a.Path())
-		none, err := a.List(t.Context())
+		none, err := a.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, none.Members)
 		seen := w.peer("o").watch(t.Context())
@@ -155,7 +155,7 @@ func TestLeaveDeletesTheNodeOfAFormerSession(t *testing.T) {
 		synctest.Wait()
 		busy.Cancel()
 		require.NoError(t, <-left)
-		view, err := o.List(t.Context())
+		view, err := o.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, view.Members)
 	})
@@ -358,7 +358,7 @@ func TestBadMembersAreRefused(t *testing.T) {
 		} {
 			require.ErrorContains(t, do(), says)
 		}
-		_, err := members.New(nil, path).List(t.Context())
+		_, err := members.New(nil, path).Inspect(t.Context())
 		require.ErrorContains(t, err, "client is nil")
 		for _, err := range members.New(nil, path).Follow(t.Context()) {
 			require.ErrorContains(t, err, "client is nil")

@@ -70,7 +70,7 @@ func (p *peer) sessionID() int64 {
 // member returns the listed member with an ID.
 func (p *peer) member(id string) members.Member {
 	p.t.Helper()
-	view, err := p.List(p.t.Context())
+	view, err := p.Inspect(p.t.Context())
 	require.NoError(p.t, err)
 	for _, m := range view.Members {
 		if m.ID == id {

@@ -19,7 +19,7 @@ type Report struct {
 	// Findings are the problems that the look has seen, in the order of Problems and then of paths.
 	Findings []Finding
 	// Locks are the locks, elections and claims that the look has seen, Jobs the jobs and Queues the
-	// queues.
+	// queues. What could not be read is not among them: it is a finding.
 	Locks  []*locks.Report
 	Jobs   []scheduler.JobReport
 	Queues []queue.Report

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -17,7 +18,8 @@ type jobLooker struct {
 // lookAtJobs adds the problems that package scheduler finds with the jobs of the schedulers at
 // these paths.
 func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []string) error {
-	reports, err := scheduler.InspectAt(ctx, w.client, paths...)
+	all, err := joblayout.InspectMany(ctx, w.client, paths)
+	reports, _ := all.([]scheduler.JobReport)
 	if err != nil {
 		if err := l.addUnread(ctx, areaJobs, "/", err); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -29,22 +31,20 @@ type queueGrowth struct {
 
 // lookAtQueues looks at the queues at these paths.
 func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []string) error {
-	reports, err := queue.InspectAll(ctx, w.client, paths...)
-	if err != nil {
-		return err
-	}
-	l.queues = reports
 	grown := map[string]queueGrowth{}
-	for _, r := range reports {
-		if r.Err != nil {
-			if err := l.addUnread(ctx, areaQueues, r.Path, r.Err); err != nil {
-				return err
+	var ended error // why the look cannot go on
+	err := queuelayout.InspectMany(ctx, w.client, paths, func(report any, err error) {
+		r := report.(queue.Report)
+		if err != nil {
+			if ended == nil {
+				ended = l.addUnread(ctx, areaQueues, r.Path, err)
 			}
 			if before, known := w.growth[r.Path]; known {
 				grown[r.Path] = before
 			}
-			continue
+			return
 		}
+		l.queues = append(l.queues, r)
 		q := queueItems{path: r.Path, items: r.Items, delayed: r.Delayed, dead: r.Dead}
 		q.attempts = r.Retried.Attempts
 		if !r.Oldest.IsZero() {
@@ -56,6 +56,9 @@ func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []s
 		w.judgeItems(l, q, r)
 		l.items = append(l.items, q)
 		grown[r.Path] = w.judgeQueue(l, q)
+	})
+	if err = cmp.Or(err, ended); err != nil {
+		return err
 	}
 	w.growth = grown
 	slices.SortFunc(l.items, func(a, b queueItems) int { return b.items + b.delayed - a.items - a.delayed })

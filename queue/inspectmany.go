@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
-// Report is what InspectAll has found of one queue.
+// Report is what Inspect and List have found of one queue.
 type Report struct {
 	Path string `json:"path"`
 	// Missing says that there is no such queue, or not yet.
@@ -33,34 +34,77 @@ type Report struct {
 	// value if there is none, or if the queue is strict: the servers do not know when a strict
 	// queue's items were claimed. Of each priority the first segment that has items was looked at.
 	Held InFlightItem `json:"-"`
-	// Err is why the rest is not known, or nil: it wraps ErrNotQueue, ErrNewer or
-	// framework.ErrNoAuth.
-	Err error `json:"-"`
 }
 
-// MarshalJSON adds the text of Err as "error", and leaves Held out.
+// MarshalJSON leaves Held out.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	r.Oldest = reportjson.Time(r.Oldest)
-	return json.Marshal(struct {
-		fields
-		Error string `json:"error,omitempty"`
-	}{fields(r), reportjson.ErrorText(r.Err)})
+	return json.Marshal(fields(r))
 }
 
-// InspectAll reports on the queues at some paths, in their order, and changes nothing. It reads
-// them together: about 20 requests for 1,000 queues with few segments each, and some more if items
-// have come back or consumers have some. A queue that does not exist is reported as Missing. Counts
-// are exact while there are no puts and takes. An error that concerns one queue is in its Report.
-// The returned error concerns all of them: then nothing is known.
-func InspectAll(ctx context.Context, client *framework.Client, paths ...string) ([]Report, error) {
+func init() {
+	queuelayout.InspectMany = func(ctx context.Context, client *framework.Client, paths []string,
+		each func(report any, err error)) error {
+		return inspectMany(ctx, client, paths, func(r Report, err error) { each(r, err) })
+	}
+}
+
+// Inspect reports on the queue at a path, and changes nothing. A queue that does not exist is
+// reported as Missing. Counts are exact while there are no puts and takes. The error is that of
+// ctx, or wraps ErrNotQueue, ErrNewer, framework.ErrNoAuth or framework.ErrInvalidPath.
+func Inspect(ctx context.Context, client *framework.Client, path string) (report Report, err error) {
+	var unread error
+	err = inspectMany(ctx, client, []string{path}, func(r Report, err error) { report, unread = r, err })
+	return report, cmp.Or(err, unread)
+}
+
+// inspectedAtOnce is how many queues List reads together.
+const inspectedAtOnce = 500
+
+// List yields a report of each queue at and below root, as Inspect makes it, in the order of Find.
+// It reads up to 500 queues together: about 20 requests for 1,000 queues with few segments each,
+// and some more if items have come back or consumers have some.
+//
+// It yields an error for a queue or a directory that cannot be read, and goes on: the error wraps
+// ErrNotQueue, ErrNewer or framework.ErrNoAuth, and the report has no more than the queue's path.
+// Any other error is the last.
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
+		for paths, err := range recipe.Chunks(Find(ctx, client, root), inspectedAtOnce) {
+			if err != nil {
+				if !yield(Report{}, err) {
+					return
+				}
+				continue
+			}
+			reports, errs := make([]Report, 0, len(paths)), make([]error, 0, len(paths))
+			if err := inspectMany(ctx, client, paths, func(r Report, err error) {
+				reports, errs = append(reports, r), append(errs, err)
+			}); err != nil {
+				yield(Report{}, err)
+				return
+			}
+			for i, report := range reports {
+				if !yield(report, errs[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// inspectMany reports on the queues at some paths, in their order, and reads them together. each
+// gets a report and the error that concerns this queue. The returned error concerns all of them:
+// then nothing is known.
+func inspectMany(ctx context.Context, client *framework.Client, paths []string, each func(Report, error)) error {
 	if client == nil {
-		return nil, errors.New("inspect: the client is nil")
+		return errors.New("inspect: the client is nil")
 	}
 	r := &queuesReader{client: client, queues: make([]*queueReading, len(paths))}
 	for i, path := range paths {
 		if err := framework.ValidatePath(path); err != nil {
-			return nil, failure.Wrap("inspect", path, err)
+			return failure.Wrap("inspect", path, err)
 		}
 		r.queues[i] = &queueReading{nodes: queuelayout.New(path)}
 	}
@@ -74,22 +118,20 @@ func InspectAll(ctx context.Context, client *framework.Client, paths ...string) 
 			(*queuesReader).listTicketsAndReturned, (*queuesReader).readHeldAndReturned)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("inspect %d queues: %w", len(paths), err)
+		return fmt.Errorf("inspect %d queues: %w", len(paths), err)
 	}
-	reports := make([]Report, len(paths))
 	for i, q := range r.queues {
-		reports[i] = Report{Path: paths[i]}
-		switch {
-		case q.absent:
-			reports[i].Missing = true
-		case q.err != nil:
-			reports[i].Err = failure.Wrap("inspect", paths[i], q.err)
-		default:
-			reports[i].Counts, reports[i].Oldest, reports[i].Paused, reports[i].Retried, reports[i].Held = q.counts,
+		report := Report{Path: paths[i], Missing: q.absent}
+		if !q.absent && q.err == nil {
+			report.Counts, report.Oldest, report.Paused, report.Retried, report.Held = q.counts,
 				q.oldest, q.paused, q.retried, q.held
 		}
+		if q.absent {
+			q.err = nil
+		}
+		each(report, failure.Wrap("inspect", paths[i], q.err))
 	}
-	return reports, nil
+	return nil
 }
 
 // queuesReader reads several queues step by step, each step for all of them together.

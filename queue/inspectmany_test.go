@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
 
@@ -12,7 +14,16 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
+// inspectPaths inspects the queues at some paths together.
+func inspectPaths(ctx context.Context, client *framework.Client,
+	paths ...string) (reports []Report, unread []error, err error) {
+	err = inspectMany(ctx, client, paths, func(r Report, err error) {
+		reports, unread = append(reports, r), append(unread, err)
+	})
+	return reports, unread, err
+}
+
+func TestQueuesAreInspectedTogetherAsEachAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		client := w.Member(t, "a", config).Client
 		open := func(path string, opts ...Option) *Queue[string] {
@@ -53,12 +64,15 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 
 		require.NoError(t, client.MakeDirs(t.Context(), "/q/vacant/lock"))
 
-		all, err := InspectAll(t.Context(), client, "/q/long", "/q/lanes", "/q/later", "/q/empty", "/q/missing",
-			"/q/foreign", "/q", "/q/vacant")
+		all, unread, err := inspectPaths(t.Context(), client, "/q/long", "/q/lanes", "/q/later", "/q/empty",
+			"/q/missing", "/q/foreign", "/q", "/q/vacant")
 		require.NoError(t, err)
 		for i, q := range []*Queue[string]{long, lanes, later, empty, open("/q/missing")} {
 			r := all[i]
-			require.NoError(t, r.Err)
+			require.NoError(t, unread[i])
+			alone, err := Inspect(t.Context(), client, q.Path())
+			require.NoError(t, err)
+			require.Equal(t, r, alone)
 			counts, err := q.Counts(t.Context())
 			require.NoError(t, err)
 			oldest, err := q.Oldest(t.Context())
@@ -72,22 +86,24 @@ func TestInspectAllReadsSeveralQueuesAsEachAlone(t *testing.T) {
 		require.Equal(t, Counts{Items: 2, Dead: 2}, all[1].Counts)
 		require.Equal(t, Counts{Delayed: 3}, all[2].Counts)
 		require.True(t, all[3].Paused)
-		require.ErrorIs(t, all[5].Err, ErrNotQueue)
-		require.ErrorContains(t, all[5].Err, "/q/foreign")
-		require.ErrorIs(t, all[6].Err, ErrNotQueue, "it has children and no record")
+		require.ErrorIs(t, unread[5], ErrNotQueue)
+		require.ErrorContains(t, unread[5], "/q/foreign")
+		require.ErrorIs(t, unread[6], ErrNotQueue, "it has children and no record")
 		require.Equal(t, Report{Path: "/q/vacant", Missing: true}, all[7],
 			"waiters of a queue that was dropped make it again")
 
-		_, err = InspectAll(t.Context(), client, "q")
+		_, err = Inspect(t.Context(), client, "/q/foreign")
+		require.ErrorIs(t, err, ErrNotQueue)
+		_, err = Inspect(t.Context(), client, "q")
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
-		_, err = InspectAll(t.Context(), nil)
+		_, err = Inspect(t.Context(), nil, "/q")
 		require.Error(t, err)
 	})
 }
 
-// TestInspectAllFollowsItemsThatAreTakenMeanwhile removes the first items between the list and the
+// TestInspectFollowsItemsThatAreTakenMeanwhile removes the first items between the list and the
 // read.
-func TestInspectAllFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
+func TestInspectFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", segmentSize(4))
 		for i := range 10 {
@@ -111,16 +127,17 @@ func TestInspectAllFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
 			}
 		})()
 		w.DelayReplies(20*time.Millisecond, zktest.Match{Session: look.Status().SessionID, Op: zktest.OpMultiRead})
-		all, err := InspectAll(t.Context(), look, testPath)
+		report, err := Inspect(t.Context(), look, testPath)
 		require.NoError(t, err)
 		<-taken
 		require.Greater(t, reads, 6, "it reads again")
-		require.Equal(t, 10, all[0].Items, "counted before")
-		require.Equal(t, 6*time.Second, all[0].Oldest.Sub(oldest))
+		require.Equal(t, 10, report.Items, "counted before")
+		require.Equal(t, 6*time.Second, report.Oldest.Sub(oldest))
 	})
 }
 
-func TestInspectAllSaysWhatItMayNotRead(t *testing.T) {
+// TestListSaysWhatItMayNotRead, stops when the loop does, and reports the errors of its arguments.
+func TestListSaysWhatItMayNotRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.member("a").put("x")
 		hidden := New(w.Member(t, "b",
@@ -128,10 +145,27 @@ func TestInspectAllSaysWhatItMayNotRead(t *testing.T) {
 			"/hidden", Text())
 		require.NoError(t, hidden.Put(t.Context(), "x"))
 		defer hidden.Close(t.Context())
-		all, err := InspectAll(t.Context(), w.Member(t, "look", config).Client, "/hidden", testPath)
+		look := w.Member(t, "look", config).Client
+		_, unread, err := inspectPaths(t.Context(), look, "/hidden", testPath)
 		require.NoError(t, err)
-		require.ErrorIs(t, all[0].Err, framework.ErrNoAuth)
-		require.ErrorContains(t, all[0].Err, "/hidden")
-		require.Equal(t, 1, all[1].Items)
+		require.ErrorIs(t, unread[0], framework.ErrNoAuth)
+		require.ErrorContains(t, unread[0], "/hidden")
+		reports, err := failure.Collect(List(t.Context(), look, "/"))
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		require.ErrorContains(t, err, "/hidden")
+		require.Len(t, reports, 1)
+		require.Equal(t, testPath, reports[0].Path)
+		require.Equal(t, 1, reports[0].Items)
+		for range List(t.Context(), look, "/") {
+			break
+		}
+		_, err = failure.Collect(List(t.Context(), look, "q"))
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		_, err = failure.Collect(List(t.Context(), nil, "/"))
+		require.Error(t, err)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = failure.Collect(List(ended, look, "/"))
+		require.ErrorIs(t, err, context.Canceled)
 	})
 }

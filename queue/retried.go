@@ -8,17 +8,17 @@ import (
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
-// Retried is what InspectAll has seen of the items of a queue that were delivered and have come
+// Retried is what Inspect has seen of the items of a queue that were delivered and have come
 // back: that consumers have returned, or that consumers had when they died. Consumers may have some
 // of them again.
 //
-// InspectAll reads few of them: the first items of each priority; of a parallel queue also the
+// Inspect reads few of them: the first items of each priority; of a parallel queue also the
 // first returned items, and those delayed items that are due first and last, 32 in all. It reads no
 // more after 256 kB.
 type Retried struct {
-	// Items is how many such items InspectAll has read.
+	// Items is how many such items Inspect has read.
 	Items int `json:"items"`
-	// More says that there were items that InspectAll has not read, and that may have come back.
+	// More says that there were items that Inspect has not read, and that may have come back.
 	More bool `json:"more,omitempty"`
 	// Attempts is the highest number of attempts that an item has behind it. A strict queue does
 	// not store an item's first attempt.

@@ -16,14 +16,13 @@ import (
 
 func (w *world) inspect() Report {
 	w.t.Helper()
-	all, err := InspectAll(w.t.Context(), w.Member(w.t, "look", config).Client, testPath)
+	report, err := Inspect(w.t.Context(), w.Member(w.t, "look", config).Client, testPath)
 	require.NoError(w.t, err)
-	require.NoError(w.t, all[0].Err)
-	return all[0]
+	return report
 }
 
-// TestInspectAllShowsItemsThatFailAgainAndAgain: those that are returned at once, in both orders.
-func TestInspectAllShowsItemsThatFailAgainAndAgain(t *testing.T) {
+// TestInspectShowsItemsThatFailAgainAndAgain: those that are returned at once, in both orders.
+func TestInspectShowsItemsThatFailAgainAndAgain(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithDedup(time.Hour))
 		require.NoError(t, a.Put(t.Context(), "poison", WithID("order-17")))
@@ -49,9 +48,9 @@ func TestInspectAllShowsItemsThatFailAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestInspectAllShowsDelayedItemsThatFailAgainAndAgain: behind many delayed items, the one that has
+// TestInspectShowsDelayedItemsThatFailAgainAndAgain: behind many delayed items, the one that has
 // failed most often waits longest.
-func TestInspectAllShowsDelayedItemsThatFailAgainAndAgain(t *testing.T) {
+func TestInspectShowsDelayedItemsThatFailAgainAndAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a", WithDedup(24*time.Hour))
 		for _, id := range []string{"once", "often"} {
@@ -121,9 +120,9 @@ func TestASearchForReturnedItemsIsBounded(t *testing.T) {
 	}
 }
 
-// TestInspectAllShowsTheItemThatIsHeldLongest of each priority, from when it came, not from when
+// TestInspectShowsTheItemThatIsHeldLongest of each priority, from when it came, not from when
 // its ticket was drawn.
-func TestInspectAllShowsTheItemThatIsHeldLongest(t *testing.T) {
+func TestInspectShowsTheItemThatIsHeldLongest(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a", WithMaxInFlight(1), WithDedup(time.Hour)), w.member("b", WithMaxInFlight(1))
 		require.Empty(t, w.inspect().Held)
@@ -173,10 +172,10 @@ func TestALookAtManyReturnedItemsTakesFewRequests(t *testing.T) {
 				requests++
 			}
 		})()
-		reports, err := InspectAll(t.Context(), look, testPath)
+		report, err := Inspect(t.Context(), look, testPath)
 		require.NoError(t, err)
-		require.Equal(t, Retried{Items: 32, More: true, Attempts: 1, Node: reports[0].Retried.Node,
-			LastError: "no disk"}, reports[0].Retried)
+		require.Equal(t, Retried{Items: 32, More: true, Attempts: 1, Node: report.Retried.Node,
+			LastError: "no disk"}, report.Retried)
 		require.LessOrEqual(t, requests, 10)
 	})
 }

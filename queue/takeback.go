@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// TakeBack takes an item away from the consumer that has it, by a claim that InFlight or InspectAll
+// TakeBack takes an item away from the consumer that has it, by a claim that InFlight or Inspect
 // has returned. The item comes again first in line, with a higher Attempt; the same consumer may
 // get it. This is for operators: for a handler that hangs in a process that is alive.
 //

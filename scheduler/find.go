@@ -20,20 +20,20 @@ func OwnNodes() []string { return joblayout.OwnNodes() }
 // record of changes or members.
 func HasLayout(children []string) bool { return joblayout.HasLayout(children) }
 
-// Find yields the paths of the schedulers at and below some roots, root after root, a directory
-// before its children, names in their order. It takes for a scheduler what HasLayout does. Nothing
+// Find yields the paths of the schedulers at and below root, a directory before its children,
+// names in their order. It takes for a scheduler what HasLayout does. Nothing
 // is written. It lists up to a thousand directories in one request.
 //
 // It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
 // Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie
-// below the roots, the rest of which is left out.
-func Find(ctx context.Context, client *framework.Client, roots ...string) iter.Seq2[string, error] {
-	return findUpTo(ctx, client, roots, maxFind)
+// below root, the rest of which is left out.
+func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[string, error] {
+	return findUpTo(ctx, client, root, maxFind)
 }
 
-func findUpTo(ctx context.Context, client *framework.Client, roots []string, most int) iter.Seq2[string, error] {
+func findUpTo(ctx context.Context, client *framework.Client, root string, most int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for found, err := range recipe.Find(ctx, client, roots, most,
+		for found, err := range recipe.Find(ctx, client, []string{root}, most,
 			recipe.Layout{Recognize: HasLayout, Own: OwnNodes()}) {
 			if !yield(found.Path, err) {
 				return

@@ -30,7 +30,7 @@ func TestFindYieldsSchedulersAtAnyDepth(t *testing.T) {
 
 		found = nil
 		var last error
-		for path, err := range findUpTo(t.Context(), client, []string{"/a"}, 3) {
+		for path, err := range findUpTo(t.Context(), client, "/a", 3) {
 			found, last = append(found, path), err
 		}
 		require.Equal(t, []string{"/a/cron", "/a/cron/team", ""}, found)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -131,53 +132,91 @@ func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error)
 	return reports[0], nil
 }
 
-// InspectAll reports on all jobs that are registered at the path, sorted by name. Of jobs that
-// cannot be read, it returns the errors beside the other jobs' reports, as Jobs does. It reads them
-// together: about 10 requests for 1,000 jobs.
-func (s *Scheduler) List(ctx context.Context) ([]JobReport, error) {
-	if s.err != nil {
-		return nil, failure.Wrap("jobs", s.Path(), s.err)
+// List yields a report of each job that is registered at the path, sorted by name. It reads them
+// together, when the loop begins: about 10 requests for 1,000 jobs. It yields an error for a job
+// that cannot be read, after the reports, as Jobs does. Any other error is the last.
+func (s *Scheduler) List(ctx context.Context) iter.Seq2[JobReport, error] {
+	return func(yield func(JobReport, error) bool) {
+		if s.err != nil {
+			yield(JobReport{}, failure.Wrap("jobs", s.Path(), s.err))
+			return
+		}
+		yieldReports(ctx, newJobsReader(s.store.client, s.settings.now, s.Path()), yield)
 	}
-	return newJobsReader(s.store.client, s.settings.now, s.Path()).inspectAll(ctx)
 }
 
-// InspectAt reports on all jobs of the schedulers at some paths, as InspectAll does for one,
-// scheduler after scheduler. It reads them together: about 10 requests for 1,000 schedulers of one
-// job. An error that concerns one scheduler or job comes beside the other jobs' reports, joined
-// with the others.
-func InspectAt(ctx context.Context, client *framework.Client, paths ...string) ([]JobReport, error) {
-	if client == nil {
-		return nil, errors.New("inspect: the client is nil")
-	}
-	for _, path := range paths {
-		if err := framework.ValidatePath(path); err != nil {
-			return nil, failure.Wrap("inspect", path, err)
+// inspectedAtOnce is how many schedulers List reads together.
+const inspectedAtOnce = 500
+
+// List yields a report of each job of the schedulers at and below root, scheduler after scheduler
+// in the order of Find, as Scheduler.List does for one. It reads up to 500 schedulers together:
+// about 20 requests for 1,000 schedulers of one job. It yields an error for a directory, a
+// scheduler or a job that cannot be read, and goes on. Any other error is the last.
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[JobReport, error] {
+	return func(yield func(JobReport, error) bool) {
+		for paths, err := range recipe.Chunks(Find(ctx, client, root), inspectedAtOnce) {
+			if err != nil {
+				if !yield(JobReport{}, err) {
+					return
+				}
+				continue
+			}
+			if !yieldReports(ctx, newJobsReader(client, time.Now, paths...), yield) {
+				return
+			}
 		}
 	}
-	return newJobsReader(client, time.Now, paths...).inspectAll(ctx)
 }
 
-// inspectAll reports on all jobs.
-func (r *jobsReader) inspectAll(ctx context.Context) ([]JobReport, error) {
+// yieldReports yields what a reader reports, and the errors. It returns false if that was the last.
+func yieldReports(ctx context.Context, r *jobsReader, yield func(JobReport, error) bool) bool {
+	reports, unread, err := r.inspectAll(ctx)
+	for _, report := range reports {
+		if !yield(report, nil) {
+			return false
+		}
+	}
+	for _, err := range unread {
+		if !yield(JobReport{}, err) {
+			return false
+		}
+	}
+	if err != nil {
+		yield(JobReport{}, err)
+	}
+	return err == nil
+}
+
+func init() {
+	joblayout.InspectMany = func(ctx context.Context, client *framework.Client, paths []string) (any, error) {
+		if len(paths) == 0 {
+			return []JobReport(nil), nil
+		}
+		reports, unread, err := newJobsReader(client, time.Now, paths...).inspectAll(ctx)
+		return reports, errors.Join(append(unread, err)...)
+	}
+}
+
+// inspectAll reports on all jobs. unread are the errors of what cannot be read, beside the reports.
+// After err nothing is known.
+func (r *jobsReader) inspectAll(ctx context.Context) (reports []JobReport, unread []error, err error) {
 	if err := r.readStates(ctx); err != nil {
-		return nil, failure.Wrap("jobs", string(r.found[0].nodes), err)
+		return nil, nil, failure.Wrap("jobs", string(r.found[0].nodes), err)
 	}
 	if err := r.readMembers(ctx); err != nil {
-		return nil, failure.Wrap("inspect", string(r.found[0].nodes), err)
+		return nil, nil, failure.Wrap("inspect", string(r.found[0].nodes), err)
 	}
-	var errs []error
 	for i := range r.found {
 		s := &r.found[i]
 		if len(s.states) > 0 && s.err != nil {
 			s.states, s.errs = nil, append(s.errs, failure.Wrap("inspect", string(s.nodes), s.err))
 		}
-		errs = append(errs, s.errs...)
+		unread = append(unread, s.errs...)
 	}
-	reports, err := r.report(ctx)
-	if err != nil {
-		return nil, failure.Wrap("inspect", string(r.found[0].nodes), err)
+	if reports, err = r.report(ctx); err != nil {
+		return nil, nil, failure.Wrap("inspect", string(r.found[0].nodes), err)
 	}
-	return reports, errors.Join(errs...)
+	return reports, unread, nil
 }
 
 // report adds the members, the claims and the clock to the states.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,7 +65,7 @@ func TestInspectFindsJobWithoutMemberAndOverdueTicks(t *testing.T) {
 		}
 		b.stop()
 		require.NoError(t, <-b.done)
-		all, err := look.List(t.Context())
+		all, err := failure.Collect(look.List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, all, 3)
 		for _, r := range all {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func (w *world) schedulerAt(path, name string, jobs ...Job) (stop func()) {
 	return stop
 }
 
-func TestInspectAtReadsSeveralSchedulersAsEachAlone(t *testing.T) {
+func TestListReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		blocks := func(ctx context.Context, _ Run) error { <-ctx.Done(); return ctx.Err() }
 		fails := func(context.Context, Run) error { return errors.New("no disk") }
@@ -44,7 +45,7 @@ func TestInspectAtReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 		stop()
 		client := w.Member(t, "look", config).Client
 		require.NoError(t, client.Create(t.Context(), "/a/jobs/broken", []byte("no state"), framework.Persistent))
-		all, err := InspectAt(t.Context(), client, "/b", "/missing", "/a")
+		all, err := failure.Collect(List(t.Context(), client, "/"))
 		require.ErrorIs(t, err, ErrBadState)
 		require.ErrorContains(t, err, "/a/jobs/broken")
 		var names []string
@@ -55,13 +56,13 @@ func TestInspectAtReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 			one.At = r.At
 			require.Equal(t, one, r)
 		}
-		require.Equal(t, []string{"/b x", "/a x", "/a y"}, names)
-		require.Equal(t, ProblemNoMember, all[0].Findings[0].Problem)
-		require.Equal(t, "a1", all[1].Owner.ID)
-		require.Equal(t, ProblemFailed, all[1].Findings[0].Problem)
-		require.Len(t, all[2].Members, 2)
-		require.Len(t, all[2].Running, 1)
-		require.Empty(t, all[2].Abandoned)
+		require.Equal(t, []string{"/a x", "/a y", "/b x"}, names)
+		require.Equal(t, ProblemNoMember, all[2].Findings[0].Problem)
+		require.Equal(t, "a1", all[0].Owner.ID)
+		require.Equal(t, ProblemFailed, all[0].Findings[0].Problem)
+		require.Len(t, all[1].Members, 2)
+		require.Len(t, all[1].Running, 1)
+		require.Empty(t, all[1].Abandoned)
 
 		runs, err := RunsOf(t.Context(), client, all...)
 		require.NoError(t, err)
@@ -75,8 +76,8 @@ func TestInspectAtReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 		require.NoError(t, err)
 		runs, err = RunsOf(t.Context(), client, all...)
 		require.ErrorIs(t, err, ErrBadState)
-		require.Nil(t, runs[0])
-		require.NotEmpty(t, runs[1])
+		require.Nil(t, runs[2])
+		require.NotEmpty(t, runs[0])
 	})
 }
 
@@ -93,8 +94,8 @@ func TestInspectManyJobsIsFewRequests(t *testing.T) {
 		}
 		s := New(client, testPath)
 		for what, read := range map[string]func() (int, error){
-			"InspectAll": func() (int, error) { all, err := s.List(t.Context()); return len(all), err },
-			"Jobs":       func() (int, error) { all, err := s.Jobs(t.Context()); return len(all), err },
+			"List": func() (int, error) { all, err := failure.Collect(s.List(t.Context())); return len(all), err },
+			"Jobs": func() (int, error) { all, err := s.Jobs(t.Context()); return len(all), err },
 		} {
 			before := w.Requests()
 			n, err := read()
@@ -108,7 +109,7 @@ func TestInspectManyJobsIsFewRequests(t *testing.T) {
 	})
 }
 
-func TestInspectAtSaysWhatItMayNotRead(t *testing.T) {
+func TestListSaysWhatItMayNotRead(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.config.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
 		w.schedulerAt("/a", "a", Job{Name: "x", Spec: "* * * * *", Run: quick})
@@ -116,14 +117,14 @@ func TestInspectAtSaysWhatItMayNotRead(t *testing.T) {
 		w.schedulerAt("/b", "b", Job{Name: "x", Spec: "* * * * *", Run: quick})
 		time.Sleep(61 * time.Second)
 		client := w.Member(t, "look", config).Client
-		all, err := InspectAt(t.Context(), client, "/a", "/b")
+		all, err := failure.Collect(List(t.Context(), client, "/"))
 		require.ErrorIs(t, err, framework.ErrNoAuth)
 		require.ErrorContains(t, err, "/a")
 		require.Len(t, all, 1)
 		require.Equal(t, "/b", all[0].Path)
-		_, err = InspectAt(t.Context(), client, "b")
+		_, err = failure.Collect(List(t.Context(), client, "b"))
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
-		_, err = InspectAt(t.Context(), nil, "/b")
+		_, err = failure.Collect(List(t.Context(), nil, "/b"))
 		require.Error(t, err)
 		_, err = RunsOf(t.Context(), nil)
 		require.Error(t, err)
@@ -160,7 +161,7 @@ func TestJobsLeavesOutRemovedOnes(t *testing.T) {
 		states, err := s.Jobs(t.Context())
 		require.NoError(t, err)
 		require.Len(t, states, 1)
-		reports, err := s.List(t.Context())
+		reports, err := failure.Collect(s.List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, reports, 1)
 	})

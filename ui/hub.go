@@ -216,7 +216,7 @@ func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 			continue
 		}
 		w := workflow.New(h.client, path)
-		for info, err := range w.All(ctx) {
+		for info, err := range w.List(ctx) {
 			if err == nil {
 				s.runs = append(s.runs, listedRun{info, path})
 			} else if err := note(err); err != nil {

@@ -69,7 +69,7 @@ func (m *memory) add(former, s *snapshot) {
 func (m *memory) addDepths(s *snapshot) {
 	present := map[string]bool{}
 	for _, q := range s.Queues {
-		if q.Err != nil || q.Missing {
+		if q.Missing {
 			continue
 		}
 		present[q.Path] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func TestAChildStaysAsLongAsItsParent(t *testing.T) {
 				require.Contains(t, result, "p.c")
 			}
 			time.Sleep(4 * time.Hour) // the parent, and then the child
-			runs, err := m.List(t.Context())
+			runs, err := failure.Collect(m.List(t.Context()))
 			require.NoError(t, err)
 			require.Empty(t, runs)
 		})

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"context"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -107,7 +108,7 @@ func TestRunsOnRealServers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2*n+1, result)
 	}
-	all, err := flows.List(ctx)
+	all, err := failure.Collect(flows.List(ctx))
 	require.NoError(t, err)
 	require.Len(t, all, 2*runs)
 	stop()

@@ -27,16 +27,16 @@ func HasLayout(children []string) bool {
 	return own > 1 && (slices.Contains(children, "queues") || slices.Contains(children, "runs"))
 }
 
-// Find yields the paths of Workflows at and below some roots, root after root, a directory before
-// its children, names in their order. It takes for one what HasLayout does. Nothing is written. It
+// Find yields the paths of Workflows at and below root, a directory before its children, names in
+// their order. It takes for one what HasLayout does. Nothing is written. It
 // lists up to a thousand directories in one request.
 //
 // It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
 // Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie
-// below the roots, the rest of which is left out.
-func Find(ctx context.Context, client *framework.Client, roots ...string) iter.Seq2[string, error] {
+// below root, the rest of which is left out.
+func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for found, err := range recipe.Find(ctx, client, roots, maxFind,
+		for found, err := range recipe.Find(ctx, client, []string{root}, maxFind,
 			recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
 			if !yield(found.Path, err) {
 				return

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,41 +206,12 @@ func (i *Info) addChildren(node string, children []childNode) error {
 	return nil
 }
 
-// List returns all runs, the oldest first, without their steps. Of runs that cannot be read, it
-// returns the errors, joined, beside the other runs: each wraps ErrBadRecord, ErrNewerRecord,
-// ErrForeign or framework.ErrNoAuth. After an error by which nothing is known, runs is nil. If only
-// the claims of a kind cannot be read, TakenErr of its active runs says so.
-func (w *Workflows) List(ctx context.Context) (runs []Info, err error) {
-	var unread []error
-	if err = w.err; err == nil {
-		err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
-			runs, unread, err = w.list(ctx, s)
-			return err
-		}, failure.IsTransient)
-	}
-	if err != nil {
-		return nil, failure.Wrap("list", w.Path(), err)
-	}
-	w.noteTaken(ctx, runs, takenRuns{})
-	return runs, errors.Join(unread...)
-}
-
-func (w *Workflows) list(ctx context.Context, s *framework.Session) (runs []Info, unread []error, err error) {
-	nodes, err := w.runNodes(ctx, s)
-	if err != nil {
-		return nil, nil, err
-	}
-	runs, unread, err = readRuns(ctx, s, nodes)
-	slices.SortFunc(runs, func(a, b Info) int {
-		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return runs, unread, err
-}
-
-// All yields what List returns, in no order, while it reads them, 500 after 500. It yields an error
-// for each run that cannot be read, and goes on. After an error by which nothing more is known, it
-// ends. A run that is started or removed meanwhile may be left out.
-func (w *Workflows) All(ctx context.Context) iter.Seq2[Info, error] {
+// List yields all runs, in no order, without their steps. It reads them while it yields them, 500
+// after 500. A run that is started or removed meanwhile may be left out. It yields an error for each
+// run that cannot be read, and goes on: the error wraps ErrBadRecord, ErrNewerRecord, ErrForeign or
+// framework.ErrNoAuth. Any other error is the last. If only the claims of a kind cannot be read,
+// TakenErr of its active runs says so.
+func (w *Workflows) List(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		taken := takenRuns{}
 		var nodes []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"runtime"
 	"strings"
 	"testing"
@@ -127,7 +128,7 @@ func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 // inspectRecord returns a run that List can read although Inspect cannot read its steps.
 func (f *worker) inspectRecord(id string) workflow.Info {
 	f.t.Helper()
-	runs, err := f.List(f.t.Context())
+	runs, err := failure.Collect(f.List(f.t.Context()))
 	require.NoError(f.t, err)
 	for _, r := range runs {
 		if r.ID == id {
@@ -261,7 +262,7 @@ func TestFailedRunsStayLonger(t *testing.T) {
 		m.start("five", "d", 1)
 		m.await("f", workflow.Failed)
 		states := func() (states []workflow.State) {
-			runs, err := m.List(t.Context())
+			runs, err := failure.Collect(m.List(t.Context()))
 			require.NoError(t, err)
 			for _, r := range runs {
 				states = append(states, r.State)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"slices"
 	"strings"
 	"sync"
@@ -175,7 +176,7 @@ func TestRunTakesItsSteps(t *testing.T) {
 			`run "x" is a five with input "100", not a five with input "101"`)
 		settled()
 		require.Len(t, done.all(), 5)
-		runs, err := w.flows("b").List(t.Context())
+		runs, err := failure.Collect(w.flows("b").List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, "x", runs[0].ID)
@@ -281,7 +282,7 @@ func TestWhoHasARun(t *testing.T) {
 			require.Equal(t, session.ID(), info.Taken.Session)
 			require.WithinDuration(t, time.Now(), info.Taken.At, time.Minute)
 			require.Equal(t, "first", info.Steps[0].Name)
-			runs, err := watcher.List(t.Context())
+			runs, err := failure.Collect(watcher.List(t.Context()))
 			require.NoError(t, err)
 			require.Equal(t, info.Taken, runs[0].Taken)
 			brief, err := watcher.Inspect(t.Context(), "x", workflow.WithoutTaken())
@@ -780,7 +781,7 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 		m.await("again", workflow.Done)
 		first := m.inspect("x")
 		time.Sleep(50 * time.Minute)
-		runs, err := m.List(t.Context())
+		runs, err := failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, runs, 2)
 		_, err = m.Inspect(t.Context(), "x")
@@ -793,7 +794,7 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 		require.True(t, m.inspect("x").StartedAt.After(first.StartedAt), "the id is used again")
 		time.Sleep(3 * time.Hour)
 		w.Reap()
-		runs, err = m.List(t.Context())
+		runs, err = failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, "waits", runs[0].ID)
@@ -814,13 +815,13 @@ func TestRunWithForeignNodeKeepsNoOthers(t *testing.T) {
 		m.start("five", "second", 1)
 		m.await("second", workflow.Done)
 		time.Sleep(3 * time.Hour)
-		runs, err := m.List(t.Context())
+		runs, err := failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, "x", runs[0].ID)
 		require.NoError(t, m.Client.Delete(t.Context(), foreign, framework.AnyVersion))
 		time.Sleep(time.Hour)
-		runs, err = m.List(t.Context())
+		runs, err = failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Empty(t, runs)
 	})
@@ -918,7 +919,7 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithRetention(0)).Validate(),
 			workflow.ErrOption)
 		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithGrace(-1)).Validate(), workflow.ErrOption)
-		runs, err := m.List(t.Context())
+		runs, err := failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Empty(t, runs)
 
@@ -956,7 +957,7 @@ func TestUnreadableRuns(t *testing.T) {
 			require.ErrorIs(t, err, want, data)
 			require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), want)
 			m.start("five", "y", 1)
-			runs, err := m.List(t.Context())
+			runs, err := failure.Collect(m.List(t.Context()))
 			require.ErrorIs(t, err, want, data)
 			require.ErrorContains(t, err, node)
 			require.Len(t, runs, 1, "the other run")

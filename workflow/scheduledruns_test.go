@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"context"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestOneRunForEachTickOfAJob(t *testing.T) {
 			a.Link.Heal()
 			b.Link.Heal()
 			settled()
-			runs, err := a.List(t.Context())
+			runs, err := failure.Collect(a.List(t.Context()))
 			require.NoError(t, err)
 			ticks := map[string]bool{}
 			for _, r := range runs {

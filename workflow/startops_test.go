@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestStartWithOpsIsAtomic(t *testing.T) {
 		w.requireOwnNode("d", false)
 		settled()
 		require.Len(t, done.all(), 5, "nothing else was executed")
-		runs, err := m.List(t.Context())
+		runs, err := failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.NoError(t, m.Start(t.Context(), "five", "y", 1, ownNode("c")), "without the conflict")

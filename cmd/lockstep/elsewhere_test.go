@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,10 @@ func TestAnEmptyListNamesWhatIsElsewhere(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- jobs.Run(running) }()
 	defer func() { stop(); <-ended }()
-	s.until("the job", func() bool { reports, err := jobs.List(ctx); return err == nil && len(reports) == 1 })
+	s.until("the job", func() bool {
+		reports, err := failure.Collect(jobs.List(ctx))
+		return err == nil && len(reports) == 1
+	})
 	s.queue("/jobs/election", 1)
 
 	for list, elsewhere := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"reflect"
 )
@@ -143,4 +144,17 @@ func SplitJoined(err error) (all []error) {
 		all = append(all, SplitJoined(e)...)
 	}
 	return all
+}
+
+// Collect returns the values that a sequence yields without an error, and its errors, joined.
+func Collect[T any](sequence iter.Seq2[T, error]) (values []T, err error) {
+	var errs []error
+	for value, err := range sequence {
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			values = append(values, value)
+		}
+	}
+	return values, errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package queuelayout
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -37,6 +38,11 @@ const (
 	itemPrefix   = "i-"
 	ticketPrefix = "t-"
 )
+
+// InspectMany reads the queues at some paths together, and calls each with a queue.Report and its
+// error for each of them, in their order. Package queue sets it, for package monitor.
+var InspectMany func(ctx context.Context, client *framework.Client, paths []string,
+	each func(report any, err error)) error
 
 // OwnNames are the names of the nodes that a queue keeps below its own. Another queue below it
 // cannot have one of these names.

@@ -69,6 +69,31 @@ func Find(ctx context.Context, client *framework.Client, roots []string, maxDire
 	}
 }
 
+// Chunks yields the values of a sequence in chunks of up to n, in their order, and each of its errors
+// apart, behind the values that were before it.
+func Chunks[T any](sequence iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		var chunk []T
+		for value, err := range sequence {
+			if err == nil {
+				chunk = append(chunk, value)
+			}
+			if len(chunk) == n || err != nil && len(chunk) > 0 {
+				if !yield(chunk, nil) {
+					return
+				}
+				chunk = nil
+			}
+			if err != nil && !yield(nil, err) {
+				return
+			}
+		}
+		if len(chunk) > 0 {
+			yield(chunk, nil)
+		}
+	}
+}
+
 // visitDirectory returns the layout that a listed directory has, or -1, and the children to list
 // next. A missing directory has no children.
 func visitDirectory(path string, list primitives.Listing, layouts []Layout) Visit[int] {

@@ -26,7 +26,7 @@ func TestAsMemberJoinsAndLeaves(t *testing.T) {
 	app.RequireStart()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	view, err := g.List(ctx)
+	view, err := g.Inspect(ctx)
 	require.NoError(t, err)
 	require.Len(t, view.Members, 1)
 	require.Equal(t, "web-1", view.Members[0].ID)

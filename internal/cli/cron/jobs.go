@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -254,19 +255,15 @@ func readJobs(ctx context.Context, client *framework.Client, root string) ([]sch
 		}
 	}
 	var unread []error
-	var paths []string
-	for path, err := range scheduler.Find(ctx, client, roots...) {
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		paths = append(paths, path)
+	var reports []scheduler.JobReport
+	for _, root := range roots {
+		some, err := failure.Collect(scheduler.List(ctx, client, root))
+		reports, unread = append(reports, some...), append(unread, err)
 	}
-	reports, err := scheduler.InspectAt(ctx, client, paths...)
 	for i, r := range reports {
 		reports[i].Name = strings.TrimPrefix(r.JobPath(), cli.JobsDir+"/") // the NAME for the other subcommands
 	}
-	return reports, errors.Join(append(unread, err)...)
+	return reports, errors.Join(unread...)
 }
 
 // jobPath returns the scheduler of the job that NAME means. A part of a NAME must not have the name

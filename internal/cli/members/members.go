@@ -108,7 +108,7 @@ func printGroups(streams *cli.Streams, asJSON bool) func(context.Context, *frame
 		return cli.PrintEach(streams, cli.SortNames(names), cli.NewTable("GROUP", "IN SERVICE", "CORDONED"), asJSON,
 			func(name string) (any, []cli.Cell, error) {
 				path := znode.Join(dir.Path(), name)
-				view, err := members.New(client, path).List(ctx)
+				view, err := members.New(client, path).Inspect(ctx)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -130,7 +130,7 @@ func groupView(path string, view *members.View) groupJSON {
 }
 
 func printMembers(ctx context.Context, streams *cli.Streams, g *members.Group, asJSON bool) error {
-	view, err := g.List(ctx)
+	view, err := g.Inspect(ctx)
 	if err != nil {
 		return err
 	}

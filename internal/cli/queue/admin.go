@@ -145,28 +145,17 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 	asJSON bool) error {
 	t := cli.NewTable("QUEUE", "ITEMS", "DELAYED", "DEAD", "RETRIED", "MOST ATTEMPTS", "STATE")
 	var unread error
-	var paths []string
-	for path, err := range queue.Find(ctx, client, root) {
+	found := 0
+	for r, err := range queue.List(ctx, client, root) {
 		switch {
-		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
+		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge), r.Path != "" && err != nil:
 			streams.PrintWarning("%v", err)
 			unread = err
+			continue
 		case err != nil:
 			return err
-		default:
-			paths = append(paths, path)
 		}
-	}
-	reports, err := queue.InspectAll(ctx, client, paths...)
-	if err != nil {
-		return err
-	}
-	for _, r := range reports {
-		if r.Err != nil {
-			streams.PrintWarning("%v", r.Err)
-			unread = r.Err
-			continue
-		}
+		found++
 		if asJSON {
 			if err := cli.PrintResult(streams.Out, true, r); err != nil {
 				return err
@@ -186,10 +175,10 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 	if err := t.PrintTo(streams.Out); err != nil {
 		return err
 	}
-	if len(reports) == 0 && named && unread == nil {
+	if found == 0 && named && unread == nil {
 		return cli.NothingFoundError(ctx, streams, client, "queues", root, "lockstep queue ls")
 	}
-	if len(reports) == 0 && !asJSON && unread == nil {
+	if found == 0 && !asJSON && unread == nil {
 		cli.PrintNone(ctx, streams, "queues", root, "lockstep queue ls",
 			func(ctx context.Context) iter.Seq2[string, error] { return queue.Find(ctx, client, "/") })
 	}

@@ -91,15 +91,15 @@ func (f *queueFlags) queueOptions(cmd *cobra.Command) (opts []queue.Option) {
 // requireQueue returns an error if the queue does not exist: the operation would create one, under
 // a NAME that may be mistyped.
 func (q *queueCommand) requireQueue(ctx context.Context, client *framework.Client) error {
-	reports, err := queue.InspectAll(ctx, client, q.path)
+	report, err := queue.Inspect(ctx, client, q.path)
 	switch {
 	case err != nil:
 		return err
-	case reports[0].Missing:
+	case report.Missing:
 		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("there is no queue %s: the first put creates it", q.path),
 			cli.AdviceFor(ctx, q.Streams, client, q.path, "lockstep queue ls"))
 	}
-	return reports[0].Err
+	return nil
 }
 
 // itemJSON is an item that was taken or looked at, as JSON.

@@ -48,15 +48,12 @@ func newQueueLen(streams *cli.Streams) *cobra.Command {
 		Args:    cli.CheckNameAlone,
 		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
 			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
-				reports, err := queue.InspectAll(ctx, client, q.path)
-				if err == nil {
-					err = reports[0].Err
-				}
+				report, err := queue.Inspect(ctx, client, q.path)
 				if err != nil {
 					return err
 				}
-				c := reports[0].Counts
-				if reports[0].Missing {
+				c := report.Counts
+				if report.Missing {
 					streams.PrintNotice("there is no queue %s: the first put creates it", q.path)
 				}
 				if terminal.Is(streams.Out) && !q.JSON {

@@ -188,38 +188,21 @@ func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
 }
 
-// inspectedAtOnce is how many schedulers or queues lockstep top looks at between pauses, which is
-// about ten requests.
-const inspectedAtOnce = 500
-
 func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	return r.lookInSteps(ctx, scheduler.Find(ctx, r.client, root), func(paths []string) (rows []topRow, err error) {
-		reports, err := scheduler.InspectAt(ctx, r.client, paths...)
-		for _, report := range reports {
-			rows = append(rows, jobRow(report.Path, report))
-		}
-		return rows, err
-	})
+	return lookAtEach(ctx, r, scheduler.List(ctx, r.client, root),
+		func(report scheduler.JobReport) topRow { return jobRow(report.Path, report) })
 }
 
-// lookInSteps finds paths, and makes rows of some of them at a time, with a pause after each step.
-func (r *topReader) lookInSteps(ctx context.Context, found iter.Seq2[string, error],
-	look func(paths []string) ([]topRow, error)) (rows []topRow, err error) {
+// lookAtEach makes rows of reports, and pauses as the reader's pace says.
+func lookAtEach[Report any](ctx context.Context, r *topReader, reports iter.Seq2[Report, error],
+	row func(Report) topRow) (rows []topRow, err error) {
 	var unread []error
-	var paths []string
-	for path, err := range found {
+	for report, err := range reports {
 		if err != nil {
 			unread = append(unread, err)
 		} else {
-			paths = append(paths, path)
+			rows = append(rows, row(report))
 		}
-		if err := r.pace.wait(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for some := range slices.Chunk(paths, inspectedAtOnce) {
-		more, err := look(some)
-		rows, unread = append(rows, more...), append(unread, err)
 		if err := r.pace.wait(ctx); err != nil {
 			return nil, err
 		}
@@ -258,18 +241,7 @@ func openJob(ctx context.Context, r *topReader, row topRow) ([]string, error) {
 }
 
 func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	return r.lookInSteps(ctx, queue.Find(ctx, r.client, root), func(paths []string) (rows []topRow, err error) {
-		reports, err := queue.InspectAll(ctx, r.client, paths...)
-		unread := []error{err}
-		for _, report := range reports {
-			if report.Err != nil {
-				unread = append(unread, report.Err)
-				continue
-			}
-			rows = append(rows, queueRow(report))
-		}
-		return rows, errors.Join(unread...)
-	})
+	return lookAtEach(ctx, r, queue.List(ctx, r.client, root), queueRow)
 }
 
 func queueRow(one queue.Report) topRow {
@@ -286,20 +258,16 @@ func queueRow(one queue.Report) topRow {
 }
 
 func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) {
-	reports, err := queue.InspectAll(ctx, r.client, row.path)
+	one, err := queue.Inspect(ctx, r.client, row.path)
 	if err != nil {
 		return nil, err
-	}
-	one := reports[0]
-	if one.Err != nil {
-		return nil, one.Err
 	}
 	lines := []string{r.style.Bold(cli.QuoteName(row.path)),
 		fmt.Sprintf("  items %d, delayed %d, dead letters %d", one.Items, one.Delayed, one.Dead)}
 	if one.Paused {
 		lines = append(lines, "  paused")
 	}
-	if failing := cliqueue.FailingCell(reports[0]); failing.Text != "" {
+	if failing := cliqueue.FailingCell(one); failing.Text != "" {
 		lines = append(lines,
 			"  retried "+cliqueue.RetriedCell(one.Retried).Text+", most attempts "+cli.InOneLine(failing.Text))
 	}
@@ -326,7 +294,7 @@ func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, 
 	w := workflow.New(r.client, path)
 	defer w.Close(ctx) //nolint:errcheck // it has put nothing
 	var unread []error
-	for info, err := range w.All(ctx) {
+	for info, err := range w.List(ctx) {
 		if err != nil {
 			unread = append(unread, err)
 		} else {

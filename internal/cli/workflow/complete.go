@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"context"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ func completeRunIDs(cmd *cobra.Command, args []string, begun string) ([]cobra.Co
 	if strings.HasPrefix(begun, "/") {
 		path, _ = znode.Split(begun)
 	}
-	runs, err := workflow.New(client, path).List(ctx)
+	runs, err := failure.Collect(workflow.New(client, path).List(ctx))
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

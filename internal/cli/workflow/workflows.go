@@ -184,7 +184,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	var runs []ListedRun
 	var errs []error
 	for _, path := range paths {
-		infos, err := p.at(path).List(ctx)
+		infos, err := failure.Collect(p.at(path).List(ctx))
 		if infos == nil && err != nil && len(paths) == 1 {
 			return err
 		}

@@ -261,7 +261,7 @@ func (env *testEnv) readServices(ctx context.Context,
 	tally, err1 := s.tally.Load(ctx)
 	tree, err2 := s.tree.Load(ctx)
 	counter, err3 := s.counter.Get(ctx)
-	view, err4 := s.group.List(ctx)
+	view, err4 := s.group.Inspect(ctx)
 	if err := errors.Join(err, err1, err2, err3, err4); err != nil {
 		return nil, nil, err
 	}

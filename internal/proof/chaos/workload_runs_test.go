@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -233,7 +234,7 @@ type finishedRun struct {
 // has. It signals runs that still wait for their signal.
 func (env *testEnv) awaitRunsFinished(ctx context.Context) ([]finishedRun, error) {
 	for {
-		infos, err := env.services.flows.List(ctx)
+		infos, err := failure.Collect(env.services.flows.List(ctx))
 		var open []string
 		for _, info := range infos {
 			if info.State.IsFinished() {

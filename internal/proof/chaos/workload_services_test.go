@@ -325,7 +325,7 @@ func (p *clientProcess) drainMember(ctx context.Context, w workload, rng *rand.R
 		case <-ctx.Done():
 		}
 	}()
-	view, err := p.services.group.List(ctx)
+	view, err := p.services.group.Inspect(ctx)
 	if err != nil {
 		p.writeShown(ctx, w.path, event{}, err)
 		return

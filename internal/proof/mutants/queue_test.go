@@ -146,9 +146,9 @@ var queueMutants = []mutant{
 		new:  "returnItem(c, c.attempt, 0, c.formerReason(), then)",
 	},
 	{
-		promise: "`InspectAll`, `lockstep queue ls`",
+		promise: "`Inspect` and `List`, `lockstep queue ls`",
 		name:    "an item that is given back unseen forgets its error", file: "queue/parallel.go",
-		test: "TestInspectAllShowsItemsThatFailAgainAndAgain",
+		test: "TestInspectShowsItemsThatFailAgainAndAgain",
 		old:  "attempts, 0, c.formerReason(), then)",
 		new:  "attempts, 0, nil, then)",
 	},

@@ -155,7 +155,7 @@ func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 		return
 	}
 	s.sim.countOperation("update")
-	view, err := m.group.List(ctx)
+	view, err := m.group.Inspect(ctx)
 	if err != nil {
 		s.checkError(a, ctx, "list", err)
 		return
@@ -235,7 +235,7 @@ func (s *membersWorkload) checkAtEnd() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
-		view, err := m.group.List(ctx)
+		view, err := m.group.Inspect(ctx)
 		cancel()
 		if err != nil {
 			s.sim.addViolation(s.path(), "listed", "%s cannot list at the end: %v", p.name, err)

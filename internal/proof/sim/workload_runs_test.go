@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -367,7 +368,7 @@ func (s *runsWorkload) look(a *actor, ctx context.Context, w *workflow.Workflows
 		s.done(a, "waits for", name, err)
 		s.audit.checkInfo(runCall{a, ctx, from, name, err}, info, true)
 	default:
-		infos, err := w.List(ctx)
+		infos, err := failure.Collect(w.List(ctx))
 		s.done(a, "lists", fmt.Sprint(len(infos)), err)
 		s.audit.checkList(runCall{a, ctx, from, "", err}, infos)
 	}
