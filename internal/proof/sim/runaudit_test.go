@@ -73,6 +73,7 @@ type simRunRecord struct {
 	Error        string
 	Held         bool
 	Waits        []simRunWait
+	Requests     []string // the latest calls of Cancel and Retry
 	Parent       *struct{ Run, ID string }
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -165,6 +166,23 @@ func (u *runAudit) noteCancel(name string) (from int) {
 	return u.moment
 }
 
+// cannotTell reports whether a call of Cancel or Retry may say that its outcome is unknown: since it
+// began, the run was removed, or so many other calls have changed it that its record has forgotten
+// this one.
+func (u *runAudit) cannotTell(c runCall) bool {
+	const kept = 4
+	forgotten := func(l *runLife, _ simRunRecord) bool {
+		others := map[string]bool{}
+		for _, v := range l.versions {
+			for _, request := range v.record.Requests {
+				others[request] = true
+			}
+		}
+		return l.until != 0 || len(others) > kept
+	}
+	return errors.Is(c.err, framework.ErrOutcomeUnknown) && u.was(c.from, c.name, forgotten)
+}
+
 func (u *runAudit) checkCancel(c runCall) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -172,7 +190,7 @@ func (u *runAudit) checkCancel(c runCall) {
 	case c.err == nil && !u.was(c.from, c.name, isState(workflow.Cancelled)):
 		u.add("cancels", "%s has cancelled %s, which was not", c.actor.name, c.name)
 	case c.err != nil:
-		u.checkError(c, "cancel", errors.Is(c.err, workflow.ErrFinished) &&
+		u.checkError(c, "cancel", u.cannotTell(c) || errors.Is(c.err, workflow.ErrFinished) &&
 			u.was(c.from, c.name, isState(workflow.Done, workflow.Failed)))
 	}
 }
@@ -199,7 +217,7 @@ func (u *runAudit) checkRetry(c runCall) {
 	case c.err == nil && !u.was(c.from, c.name, isState(workflow.Active)):
 		u.add("retries", "%s has retried %s, which was not active", c.actor.name, c.name)
 	case c.err != nil:
-		u.checkError(c, "retry", errors.Is(c.err, workflow.ErrFinished) &&
+		u.checkError(c, "retry", u.cannotTell(c) || errors.Is(c.err, workflow.ErrFinished) &&
 			u.was(c.from, c.name, isState(workflow.Done)) ||
 			errors.Is(c.err, workflow.ErrUnfinished) &&
 				u.was(c.from, c.name, isState(workflow.Active, workflow.Waiting)) ||
