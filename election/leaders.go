@@ -7,22 +7,20 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
-// Found is the leader of one of several elections.
-type Found struct {
-	Candidate
-	// Err is why there is none: it wraps ErrNoLeader while no candidate leads.
-	Err error
+func init() {
+	moduleonly.Leaders = leaders
+	moduleonly.CheckElectionOptions = func(options any) error {
+		_, err := configOf(options.([]Option))
+		return err
+	}
 }
 
-// Leaders returns the leaders of the elections at some paths, in the order of the paths, each as
-// Election.Leader does. It reads them together: about three requests for 1,000 elections. It knows
-// LeaderLatch's layout only: for another layout Found.Err wraps locks.ErrKindMixed. When Leaders
-// returns an error, it has no results.
-func Leaders(ctx context.Context, client *framework.Client, paths ...string) ([]Found, error) {
+func leaders(ctx context.Context, client *framework.Client, paths ...string) ([]moduleonly.Leader, error) {
 	if client == nil {
 		return nil, errors.New("leaders: the client is nil")
 	}
@@ -36,7 +34,7 @@ func Leaders(ctx context.Context, client *framework.Client, paths ...string) ([]
 	return all, nil
 }
 
-func readLeaders(ctx context.Context, client *framework.Client, paths []string) ([]Found, error) {
+func readLeaders(ctx context.Context, client *framework.Client, paths []string) ([]moduleonly.Leader, error) {
 	defaults, err := configOf(nil)
 	if err != nil {
 		return nil, err
@@ -45,7 +43,7 @@ func readLeaders(ctx context.Context, client *framework.Client, paths []string) 
 	if err != nil {
 		return nil, err
 	}
-	all, lines, nodes := make([]Found, len(paths)), make([][]string, len(paths)), []string(nil)
+	all, lines, nodes := make([]moduleonly.Leader, len(paths)), make([][]string, len(paths)), []string(nil)
 	for i, path := range paths {
 		if all[i].Err = lists[i].Err; all[i].Err == nil {
 			lines[i], all[i].Err = waitline.New(path, waitline.Filter{Kind: defaults.names},
@@ -63,7 +61,8 @@ func readLeaders(ctx context.Context, client *framework.Client, paths []string) 
 	for i := range all {
 		candidates := read[1 : 1+len(lines[i])]
 		if all[i].Err == nil {
-			all[i].Candidate, all[i].Err = leaderAmong(lines[i], candidates, paths[i]+termSuffix, read[0])
+			leader, err := leaderAmong(lines[i], candidates, paths[i]+termSuffix, read[0])
+			all[i] = moduleonly.Leader{Candidate: leader, Session: leader.Session, Err: err}
 		}
 		read = read[1+len(candidates):]
 	}

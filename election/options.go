@@ -38,12 +38,6 @@ func configOf(opts []Option) (electionConfig, error) {
 	return c, nil
 }
 
-// Validate returns the error of the first wrong option, or nil. It needs no client.
-func Validate(opts ...Option) error {
-	_, err := configOf(opts)
-	return err
-}
-
 // WithID names this candidate to others. Default: the client's Identity. It need not be unique, but
 // Term.TransferTo finds candidates by their ids.
 func WithID(id string) Option {

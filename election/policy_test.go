@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -422,7 +423,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 			election.WithMinTerm(2 * time.Second)},
 		"WithStepDown: there is no policy 17": {election.WithStepDown(17)},
 	} {
-		require.ErrorContains(t, election.Validate(o...), says)
+		require.ErrorContains(t, moduleonly.CheckElectionOptions(o), says)
 		e := election.New(c, path, o...)
 		_, err := e.Campaign(t.Context())
 		require.ErrorContains(t, err, says)

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// MaxEntries is how many nodes Inspect reads of one lock at most.
-const MaxEntries = 1000
+// maxEntries is how many nodes Inspect reads of one lock at most.
+const maxEntries = 1000
 
 // maxChildren is how many children a directory may have to be listed: a list is one answer, and all
 // of it is held in memory.
@@ -72,7 +72,7 @@ func (b *bulkReader) readAhead(ctx context.Context, paths []string) (prepared in
 func contenderNodes(dir string, layout directoryLayout) (nodes []string) {
 	for _, kind := range lineKinds {
 		for _, p := range layout.lines[kind] {
-			if len(nodes) == MaxEntries {
+			if len(nodes) == maxEntries {
 				return nodes
 			}
 			nodes = append(nodes, znode.Join(dir, p.Name))
@@ -88,7 +88,7 @@ func semaphoreNodes(dir string, names []string) (nodes []string) {
 		if kind, _ := kindOfChild(name); !isLease && kind != MutexLock {
 			continue
 		}
-		if nodes = append(nodes, znode.Join(dir, name)); len(nodes) == MaxEntries {
+		if nodes = append(nodes, znode.Join(dir, name)); len(nodes) == maxEntries {
 			break
 		}
 	}

@@ -32,7 +32,7 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 	}
 	if err == nil {
 		others := slices.Concat(i.below, i.others)
-		err = nodes.readNodes(ctx, others[:min(MaxEntries, len(others))])
+		err = nodes.readNodes(ctx, others[:min(maxEntries, len(others))])
 	}
 	if err == nil {
 		err = i.readOthers(ctx)
@@ -56,7 +56,7 @@ type pathInspection struct {
 func newInspection(nodes *bulkReader, path string) *pathInspection {
 	// Lists are empty in JSON, not null.
 	r := &Report{Path: path, Kind: NoLock, Holders: []Entry{}, Waiters: []Entry{}}
-	return &pathInspection{nodes: nodes, path: path, report: r, left: MaxEntries}
+	return &pathInspection{nodes: nodes, path: path, report: r, left: maxEntries}
 }
 
 // inspectPath finds out what kind of lock is at the path, and reads its contenders.
@@ -285,7 +285,7 @@ func (i *pathInspection) addOthers(names []string) {
 	slices.Sort(i.below)
 }
 
-// readOthers reads the nodes that are not part of the lock, up to MaxEntries in all.
+// readOthers reads the nodes that are not part of the lock, up to maxEntries in all.
 func (i *pathInspection) readOthers(ctx context.Context) error {
 	others := slices.Concat(i.below, i.others)
 	i.report.Count += len(others)

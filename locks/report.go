@@ -52,7 +52,7 @@ type Report struct {
 	Others []Entry `json:"others,omitempty"`
 	// Count is the number of all these nodes, including those that were not read or were gone.
 	Count int `json:"count"`
-	// Truncated reports that there were more than MaxEntries nodes, and only the first in line were
+	// Truncated reports that there were more than 1,000 nodes, and only the first in line were
 	// read.
 	Truncated bool `json:"truncated,omitempty"`
 }

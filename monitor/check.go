@@ -8,6 +8,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
+	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
@@ -125,8 +127,8 @@ const maxSearched = 100_000
 // locks for which holders of other locks wait. It adds what it could not read to l.
 func (k *rootLooker) findDirectories(ctx context.Context,
 	l *lookResult) (schedulers, queues, asked []string, err error) {
-	layouts := []recipe.Layout{{Recognize: queue.HasLayout, Own: queue.OwnNodes()},
-		{Recognize: scheduler.HasLayout, Own: scheduler.OwnNodes()}, {Recognize: recipe.HasLockRequests}}
+	layouts := []recipe.Layout{{Recognize: queuelayout.IsQueue, Own: queuelayout.OwnNames},
+		{Recognize: joblayout.HasLayout, Own: joblayout.OwnNodes()}, {Recognize: recipe.HasLockRequests}}
 	for found, err := range recipe.Find(ctx, k.locks.client, []string{k.locks.root}, maxSearched, layouts...) {
 		switch {
 		case err != nil:

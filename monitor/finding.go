@@ -2,9 +2,9 @@ package monitor
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -86,8 +86,11 @@ func areaOf(p Problem) lookArea {
 	return areaJobs
 }
 
-// Problems returns all problems that a monitor can find, in the order of reports.
-func Problems() []Problem { return slices.Clone(problems) }
+func init() {
+	for _, p := range problems {
+		moduleonly.MonitorProblems = append(moduleonly.MonitorProblems, string(p))
+	}
+}
 
 // problems are all of them, in the order of reports.
 var problems = []Problem{

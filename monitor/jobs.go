@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/joblayout"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -18,7 +18,7 @@ type jobLooker struct {
 // lookAtJobs adds the problems that package scheduler finds with the jobs of the schedulers at
 // these paths.
 func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []string) error {
-	all, err := joblayout.InspectMany(ctx, w.client, paths)
+	all, err := moduleonly.InspectSchedulers(ctx, w.client, paths)
 	reports, _ := all.([]scheduler.JobReport)
 	if err != nil {
 		if err := l.addUnread(ctx, areaJobs, "/", err); err != nil {
@@ -36,7 +36,8 @@ func (w *jobLooker) lookAtJobs(ctx context.Context, l *lookResult, paths []strin
 			addJobFinding(l, r, f)
 		}
 	}
-	runs, err := scheduler.RunsOf(ctx, w.client, failed...)
+	ended, err := moduleonly.RunsOfJobs(ctx, w.client, failed)
+	runs, _ := ended.([][]scheduler.RunRecord)
 	if err != nil {
 		if err := l.addUnread(ctx, areaJobs, "/", err); err != nil {
 			return err

@@ -62,7 +62,7 @@ func WithSettings(given Settings) Option {
 			return func(s *settings) error { return WithGrowth(s.growthLooks, n)(s) }
 		})
 		for _, text := range given.Without {
-			if !slices.Contains(Problems(), Problem(text)) {
+			if !slices.Contains(problems, Problem(text)) {
 				return fmt.Errorf("%w: Without: %q is no problem that a monitor finds", ErrOption, text)
 			}
 			opts = append(opts, WithoutProblems(Problem(text)))

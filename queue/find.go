@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
@@ -12,13 +11,6 @@ import (
 
 // maxFind is how many nodes Find looks at.
 const maxFind = 20_000
-
-// OwnNodes returns the names of the nodes that a queue keeps below its own. Another queue below it
-// cannot have one of these names.
-func OwnNodes() []string { return slices.Clone(queuelayout.OwnNames) }
-
-// HasLayout reports whether a node with these children is a queue.
-func HasLayout(children []string) bool { return queuelayout.IsQueue(children) }
 
 // Find yields the paths of the queues at and below root, a directory before its children, names in
 // their order. Nothing is written. It does not find queues in Curator's layout. It lists up to a
@@ -30,7 +22,7 @@ func HasLayout(children []string) bool { return queuelayout.IsQueue(children) }
 func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for found, err := range recipe.Find(ctx, client, []string{root}, maxFind,
-			recipe.Layout{Recognize: HasLayout, Own: queuelayout.OwnNames}) {
+			recipe.Layout{Recognize: queuelayout.IsQueue, Own: queuelayout.OwnNames}) {
 			if !yield(found.Path, err) {
 				return
 			}

@@ -12,17 +12,9 @@ import (
 // maxFind is how many nodes Find looks at.
 const maxFind = 20_000
 
-// OwnNodes returns the names of the nodes that a scheduler keeps in its directory. Another
-// scheduler in the same directory cannot have one of these names.
-func OwnNodes() []string { return joblayout.OwnNodes() }
-
-// HasLayout reports whether a directory with these children is a scheduler: it has jobs, and a
-// record of changes or members.
-func HasLayout(children []string) bool { return joblayout.HasLayout(children) }
-
 // Find yields the paths of the schedulers at and below root, a directory before its children,
-// names in their order. It takes for a scheduler what HasLayout does. Nothing
-// is written. It lists up to a thousand directories in one request.
+// names in their order. It takes for a scheduler a directory that has jobs, and a record of changes
+// or members. Nothing is written. It lists up to a thousand directories in one request.
 //
 // It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
 // Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie
@@ -34,7 +26,7 @@ func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 func findUpTo(ctx context.Context, client *framework.Client, root string, most int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for found, err := range recipe.Find(ctx, client, []string{root}, most,
-			recipe.Layout{Recognize: HasLayout, Own: OwnNodes()}) {
+			recipe.Layout{Recognize: joblayout.HasLayout, Own: joblayout.OwnNodes()}) {
 			if !yield(found.Path, err) {
 				return
 			}

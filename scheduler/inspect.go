@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/joblayout"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -188,12 +189,15 @@ func yieldReports(ctx context.Context, r *jobsReader, yield func(JobReport, erro
 }
 
 func init() {
-	joblayout.InspectMany = func(ctx context.Context, client *framework.Client, paths []string) (any, error) {
+	moduleonly.InspectSchedulers = func(ctx context.Context, client *framework.Client, paths []string) (any, error) {
 		if len(paths) == 0 {
 			return []JobReport(nil), nil
 		}
 		reports, unread, err := newJobsReader(client, time.Now, paths...).inspectAll(ctx)
 		return reports, errors.Join(append(unread, err)...)
+	}
+	moduleonly.RunsOfJobs = func(ctx context.Context, client *framework.Client, reports any) (any, error) {
+		return runsOf(ctx, client, reports.([]JobReport)...)
 	}
 }
 
@@ -255,10 +259,10 @@ func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error
 	return reports, nil
 }
 
-// RunsOf returns the latest runs of the jobs of some reports, in their order, each as
+// runsOf returns the latest runs of the jobs of some reports, in their order, each as
 // Scheduler.Runs does, and read together. Of jobs whose runs cannot be read it returns the errors,
 // joined, beside the others' runs.
-func RunsOf(ctx context.Context, client *framework.Client, reports ...JobReport) ([][]RunRecord, error) {
+func runsOf(ctx context.Context, client *framework.Client, reports ...JobReport) ([][]RunRecord, error) {
 	if client == nil {
 		return nil, errors.New("runs: the client is nil")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/joblayout"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -88,7 +89,7 @@ func (r *jobsReader) readMembers(ctx context.Context) error {
 	for i := range r.found {
 		elections = append(elections, r.found[i].nodes.Election())
 	}
-	leaders, err := election.Leaders(ctx, r.client, elections...)
+	leaders, err := moduleonly.Leaders(ctx, r.client, elections...)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,7 +65,7 @@ func TestListReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 		require.Len(t, all[1].Running, 1)
 		require.Empty(t, all[1].Abandoned)
 
-		runs, err := RunsOf(t.Context(), client, all...)
+		runs, err := runsOf(t.Context(), client, all...)
 		require.NoError(t, err)
 		for i, r := range all {
 			one, err := New(client, r.Path).Runs(t.Context(), r.Name)
@@ -74,7 +75,7 @@ func TestListReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 		}
 		_, err = client.Set(t.Context(), "/b/jobs/x/past-1", []byte("no run"), framework.AnyVersion)
 		require.NoError(t, err)
-		runs, err = RunsOf(t.Context(), client, all...)
+		runs, err = runsOf(t.Context(), client, all...)
 		require.ErrorIs(t, err, ErrBadState)
 		require.Nil(t, runs[2])
 		require.NotEmpty(t, runs[0])
@@ -126,7 +127,7 @@ func TestListSaysWhatItMayNotRead(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		_, err = failure.Collect(List(t.Context(), nil, "/b"))
 		require.Error(t, err)
-		_, err = RunsOf(t.Context(), nil)
+		_, err = runsOf(t.Context(), nil)
 		require.Error(t, err)
 	})
 }

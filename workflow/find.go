@@ -15,9 +15,9 @@ const maxFind = 20_000
 // ownNodes are the nodes that Workflows keeps in its directory.
 var ownNodes = []string{"ended", "failed", "kept", "queues", "runs", "sweeper"}
 
-// HasLayout reports whether a directory with these children is one of Workflows: it has queues of
+// hasLayout reports whether a directory with these children is one of Workflows: it has queues of
 // kinds or runs, and one more of the nodes of Workflows.
-func HasLayout(children []string) bool {
+func hasLayout(children []string) bool {
 	own := 0
 	for _, name := range children {
 		if slices.Contains(ownNodes, name) {
@@ -28,8 +28,8 @@ func HasLayout(children []string) bool {
 }
 
 // Find yields the paths of Workflows at and below root, a directory before its children, names in
-// their order. It takes for one what HasLayout does. Nothing is written. It
-// lists up to a thousand directories in one request.
+// their order. It takes for one a directory with queues of kinds or runs, and one more of the nodes
+// of Workflows. Nothing is written. It lists up to a thousand directories in one request.
 //
 // It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
 // Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie
@@ -37,7 +37,7 @@ func HasLayout(children []string) bool {
 func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for found, err := range recipe.Find(ctx, client, []string{root}, maxFind,
-			recipe.Layout{Recognize: HasLayout, Own: ownNodes}) {
+			recipe.Layout{Recognize: hasLayout, Own: ownNodes}) {
 			if !yield(found.Path, err) {
 				return
 			}

@@ -313,9 +313,6 @@ func GraphsIn(records []StepRecord) []GraphProgress {
 	return graphs
 }
 
-// RecordName is the name of the step that records the graph.
-func (p GraphProgress) RecordName() string { return graphPrefix + p.Name }
-
 // graphShape is the result of the step that records a graph.
 type graphShape struct {
 	Kind  string      `json:"kind"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -145,26 +146,28 @@ func (w runWait) String() string {
 	return what
 }
 
-// InspectOption changes what Inspect reads.
-type InspectOption func(*inspectOptions)
-
-type inspectOptions struct{ withoutTaken bool }
-
-// WithoutTaken makes Inspect leave out Info.Taken. It is for callers that inspect many runs: to
-// find the claim of one run, Inspect reads the claims of all runs of its kind.
-func WithoutTaken() InspectOption { return func(o *inspectOptions) { o.withoutTaken = true } }
-
 // Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no
 // run has the id, it returns ErrNoRun. If only the claims of the kind cannot be read, Info.TakenErr
 // says so, and Inspect returns no error. Other errors wrap ErrBadRecord, ErrNewerRecord,
 // ErrForeign, ErrOption, framework.ErrNoAuth or the end of ctx.
-func (w *Workflows) Inspect(ctx context.Context, id string, opts ...InspectOption) (info Info, err error) {
-	var cfg inspectOptions
-	for _, o := range opts {
-		if o != nil {
-			o(&cfg)
-		}
+func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err error) {
+	if info, err = w.inspectSteps(ctx, id); err == nil {
+		runs := []Info{info}
+		w.noteTaken(ctx, runs, takenRuns{})
+		info = runs[0]
 	}
+	return info, err
+}
+
+func init() {
+	moduleonly.HasWorkflows = hasLayout
+	moduleonly.InspectSteps = func(ctx context.Context, workflows any, id string) (any, error) {
+		return workflows.(*Workflows).inspectSteps(ctx, id)
+	}
+}
+
+// inspectSteps is Inspect without Info.Taken.
+func (w *Workflows) inspectSteps(ctx context.Context, id string) (info Info, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
 			r, err := w.store.read(ctx, s, id)
@@ -181,11 +184,6 @@ func (w *Workflows) Inspect(ctx context.Context, id string, opts ...InspectOptio
 			}
 			return err
 		}, failure.IsTransient)
-	}
-	if err == nil && !cfg.withoutTaken {
-		runs := []Info{info}
-		w.noteTaken(ctx, runs, takenRuns{})
-		info = runs[0]
 	}
 	return info, failure.Wrap("inspect", w.Path(), err)
 }

@@ -2,12 +2,10 @@
 package joblayout
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -20,11 +18,6 @@ const (
 	pastPrefix  = "past-"
 	claimPrefix = "run-"
 )
-
-// InspectMany reads the jobs of the schedulers at some paths together, and returns them as a
-// []scheduler.JobReport, with the errors of those that cannot be read, joined. Package scheduler
-// sets it, for package monitor.
-var InspectMany func(ctx context.Context, client *framework.Client, paths []string) (reports any, err error)
 
 // OwnNodes returns the names of the nodes that a scheduler keeps in its directory, with those that
 // its election keeps beside its own node.

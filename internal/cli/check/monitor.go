@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/monitor"
@@ -100,9 +101,9 @@ package monitor.`,
 func problemList() string {
 	var b strings.Builder
 	line := " "
-	for i, p := range monitor.Problems() {
-		word := " " + string(p)
-		if i < len(monitor.Problems())-1 {
+	for i, p := range moduleonly.MonitorProblems {
+		word := " " + p
+		if i < len(moduleonly.MonitorProblems)-1 {
 			word += ","
 		}
 		if len(line)+len(word) > 90 {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/monitor"
 )
 
@@ -35,17 +36,13 @@ func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 	f.IntVar(&t.sessionBytes, "session-bytes", monitor.DefaultSessionBytes,
 		"a session is a finding if the paths of its nodes have more bytes together")
 	f.StringArrayVar(&t.without, "without", nil, "do not report this problem (repeatable)")
-	names := make([]string, 0, len(monitor.Problems()))
-	for _, p := range monitor.Problems() {
-		names = append(names, string(p))
-	}
-	cli.OfferValues(cmd, "without", names...)
+	cli.OfferValues(cmd, "without", moduleonly.MonitorProblems...)
 }
 
 func (t *thresholdFlags) options() ([]monitor.Option, error) {
 	var without []monitor.Problem
 	for _, name := range t.without {
-		if !slices.Contains(monitor.Problems(), monitor.Problem(name)) {
+		if !slices.Contains(moduleonly.MonitorProblems, name) {
 			return nil, cli.UsageError("--without %q: there is no such problem; see lockstep monitor -h", name)
 		}
 		without = append(without, monitor.Problem(name))

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -33,7 +34,7 @@ func findJob(ctx context.Context, client *framework.Client, name string) (path, 
 	}
 	for _, scheduledAt := range []string{path, dir} {
 		children, _, err := client.Children(ctx, scheduledAt)
-		if err == nil && scheduler.HasLayout(children) {
+		if err == nil && joblayout.HasLayout(children) {
 			_, err = client.Exists(ctx, znode.Join(scheduledAt, "jobs/"+job))
 			return scheduledAt, job, err == nil, cli.IgnoreMissing(err)
 		}
@@ -271,9 +272,9 @@ func readJobs(ctx context.Context, client *framework.Client, root string) ([]sch
 func jobPath(name string) (string, error) {
 	parts := strings.Split(name, "/")
 	if !strings.HasPrefix(name, "/") &&
-		slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(scheduler.OwnNodes(), part) }) {
+		slices.ContainsFunc(parts[1:], func(part string) bool { return slices.Contains(joblayout.OwnNodes(), part) }) {
 		return "", cli.UsageError("the NAME %q cannot be used: no part after a / may be one of %s", name,
-			strings.Join(scheduler.OwnNodes(), ", "))
+			strings.Join(joblayout.OwnNodes(), ", "))
 	}
 	return cli.PathOf("jobs", name)
 }

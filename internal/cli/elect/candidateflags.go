@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 )
 
 // candidateFlags are a candidate's identity, metadata and priority.
@@ -50,7 +51,7 @@ func (s *candidateFlags) candidateOptions(cmd *cobra.Command) ([]election.Option
 	}
 	options := []election.Option{election.WithMetadata(meta),
 		election.WithPriority(s.priority, time.Duration(s.stable))}
-	if err := election.Validate(options...); err != nil {
+	if err := moduleonly.CheckElectionOptions(options); err != nil {
 		return nil, cli.UsageError("%w", err)
 	}
 	return options, nil

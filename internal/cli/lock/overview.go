@@ -90,7 +90,7 @@ func summarizeLock(r *locks.Report) string {
 		text += "; contenders of different kinds do not see each other, so that each kind has a holder"
 	}
 	if r.Truncated {
-		text += fmt.Sprintf("; %d nodes, of which the first %d are shown", r.Count, locks.MaxEntries)
+		text += fmt.Sprintf("; %d nodes, of which only the first in line are shown", r.Count)
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -56,9 +57,9 @@ func findWorkflows(ctx context.Context, client *framework.Client,
 		switch {
 		case cli.IgnoreMissing(err) != nil:
 			return false, nil, err
-		case err == nil && workflow.HasLayout(children) && at == path:
+		case err == nil && moduleonly.HasWorkflows(children) && at == path:
 			return false, []string{path}, nil
-		case err == nil && workflow.HasLayout(children):
+		case err == nil && moduleonly.HasWorkflows(children):
 			return true, nil, nil
 		}
 	}

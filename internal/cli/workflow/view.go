@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,9 +157,8 @@ func shortenJSON(data json.RawMessage) string { return cli.CutText(string(data))
 // stepTable is a picture of a run: its finished steps in their order, and what comes next.
 func stepTable(r workflow.Info) *cli.Table {
 	t := cli.NewTable("", "", "STEP", "TOOK", "ATTEMPTS", "RECORDED", "RESULT")
-	graphs := workflow.GraphsIn(r.Steps)
 	for _, s := range r.Steps {
-		if slices.ContainsFunc(graphs, func(g workflow.GraphProgress) bool { return g.RecordName() == s.Name }) {
+		if len(workflow.GraphsIn([]workflow.StepRecord{s})) > 0 {
 			continue // graphTable shows it
 		}
 		attempts := ""

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -265,7 +266,8 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unre
 		slots <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-slots }()
-			full, err := workflows.Inspect(ctx, info.ID, workflow.WithoutTaken()) // List has read it
+			inspected, err := moduleonly.InspectSteps(ctx, workflows, info.ID) // List has read Taken
+			full, _ := inspected.(workflow.Info)
 			switch {
 			case err == nil && full.State == info.State && full.ChangedAt.Equal(info.ChangedAt):
 				full.Taken, full.TakenErr = info.Taken, info.TakenErr

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockstep-go/lockstep/internal/metrics"
-	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,8 +72,8 @@ func TestEachAlertHasAnEntryInTheRunBook(t *testing.T) {
 	for _, a := range Alerts {
 		require.Equal(t, entryOf(a.Name), a.Entry, a.Name)
 	}
-	for _, problem := range monitor.Problems() {
-		entryOf(string(problem))
+	for _, problem := range moduleonly.MonitorProblems {
+		entryOf(problem)
 	}
 }
 

@@ -19,8 +19,8 @@ var modules = []string{"framework/configfile", "framework/frameworkfx", "electio
 
 // forRecipes are the packages that each recipe may import.
 var forRecipes = []string{"framework", "internal/failure", "internal/lifetime", "internal/metrics",
-	"internal/primitives", "internal/recipe", "internal/reportjson", "internal/stored", "internal/usercode",
-	"internal/znode"}
+	"internal/moduleonly", "internal/primitives", "internal/recipe", "internal/reportjson", "internal/stored",
+	"internal/usercode", "internal/znode"}
 
 // forModules are the packages that each fx module may import, beside its recipe.
 var forModules = []string{"framework", "internal/appmodule", "internal/drain"}
@@ -32,8 +32,8 @@ var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/
 	"internal/cli/ui", "internal/cli/watch", "internal/cli/workflow"}
 
 // forCommands are the packages that each subcommand may import.
-var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/procguard",
-	"internal/reportjson", "internal/terminal", "internal/znode"}
+var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/moduleonly",
+	"internal/procguard", "internal/reportjson", "internal/terminal", "internal/znode"}
 
 // arrows lists, for each directory, the packages of the module that its packages may import. An
 // entry also applies to the directories below it that have no entry, and packages of one entry may
@@ -124,7 +124,8 @@ var arrows = map[string][]string{
 	"internal/testkit/exampleclient": {"framework", "zktest"},
 	"internal/testkit/exampletest":   {"framework", "internal/testkit/testproc", "zktest"},
 	"internal/failure":               nil,
-	"internal/joblayout":             {"framework", "internal/znode"},
+	"internal/joblayout":             {"internal/znode"},
+	"internal/moduleonly":            {"framework"},
 	"internal/lastgood":              nil,
 	"internal/drain":                 nil,
 	"internal/proof/faults":          nil, // tests only
