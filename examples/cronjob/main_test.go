@@ -35,28 +35,30 @@ func TestAWeekOfNights(t *testing.T) {
 		}
 		require.Equal(t, []string{"01 03:00", "02 03:00", "03 03:00", "06 03:00", "07 03:00"}, nights)
 		for _, says := range []string{
-			"2000-01-01 03:00:00 were closed in ",
-			"2000-01-03 03:00:00 were closed in Lisbon, 0s late: succeeded",
-			"2000-01-06 03:00:00 were closed in Cairo, 3h0m0s late: succeeded",
-			"2 nights from 2000-01-04 03:00:00 on were missed: no leader",
-			"each of 7 nights was run once, or is recorded as missed",
+			" closes the books of 01-01 03:00:00, on time\n",
+			"2000-01-03 03:00:00  Lisbon closes the books of 01-03 03:00:00, on time\n",
+			"Cairo: missed 2 nights from 01-04 03:00:00 on: no leader\n",
+			"2000-01-06 06:00:00  Cairo closes the books of 01-06 03:00:00, 3h0m0s late\n",
+			"  7 nights were due\n  5 were run: the books of each were closed once\n  2 were missed, and are recorded\n",
 		} {
 			require.Contains(t, out.String(), says)
 		}
+		require.Equal(t, 5, strings.Count(out.String(), "closes the books of"), "as in the summary")
+		require.NotRegexp(t, `(?m)^.{81}`, out.String(), "wider than a terminal")
 	})
 }
 
 func TestNightsOfOneSecond(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), []string{"--night", "1s"}, &out))
-	require.Contains(t, out.String(), "or is recorded as missed")
+	require.Contains(t, out.String(), "were missed, and are recorded")
 }
 
 func TestOnRealServers(t *testing.T) {
 	servers := ensemble.Shared(t)
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), []string{"--zk", strings.Join(servers, ",")}, &out))
-	require.Contains(t, out.String(), "or is recorded as missed")
+	require.Contains(t, out.String(), "were missed, and are recorded")
 }
 
 func TestBadFlagsAreRefused(t *testing.T) {

@@ -17,10 +17,10 @@ const (
 
 // newNightlyScheduler is the part that a service would have: a scheduler with a job that runs each
 // night in one of the processes. If no process could run the job in time, the latest night is run
-// within a quarter of a day; earlier nights are recorded as missed.
-func newNightlyScheduler(client *framework.Client, spec string, day time.Duration,
-	books *nightStore) (*scheduler.Scheduler, error) {
-	s := scheduler.New(client, path)
+// within a quarter of a day; earlier nights are recorded as missed. observe gets both.
+func newNightlyScheduler(client *framework.Client, spec string, day time.Duration, books *nightStore,
+	observe func(scheduler.Event)) (*scheduler.Scheduler, error) {
+	s := scheduler.New(client, path, scheduler.WithObserver(observe))
 	return s, s.Add(scheduler.Job{
 		Name:     jobName,
 		Spec:     spec,

@@ -6,18 +6,17 @@
 //	go run ./examples/microservice
 //	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
 //
-//	curl -L -X POST localhost:8080/orders    the next number, from the leader
-//	curl localhost:8081/status               whether this replica leads, and the leader
-//	curl localhost:8081/metrics              this replica's metrics, for Prometheus
+// It prints the addresses of its pages, such as http://localhost:8080/, which say what to try.
 //
 // docs/grafana/lockstep.json and docs/prometheus/lockstep.yml are a dashboard and alert rules for
-// these metrics. Spans go to standard output, the log to standard error. See shop.go (the leader's
+// the metrics. Spans go to the file of --spans, the log to standard error. See shop.go (the leader's
 // work), background.go (the background work), web.go and replica.go (the wiring) for the part that
 // a service would have.
 package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -59,14 +58,25 @@ func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) erro
 		log.Info("a ZooKeeper in memory", "address", servers[0])
 	}
 	o.servers = servers
+	spans := io.Discard
+	if o.spans != "" {
+		file, err := os.Create(o.spans)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = file.Close() }()
+		spans = file
+	}
 	failed := make(chan error, o.replicas)
 	for i := range o.replicas {
-		r, err := startReplica(o, i, out, log)
+		r, err := startReplica(o, i, spans, log)
 		if err != nil {
 			return err
 		}
 		defer r.stop(log)
-		go func() { failed <- r.wait(ctx) }()
+		ended := r.app.Wait() // fx would start a goroutine for good if it were asked after the stop
+		go func() { failed <- r.wait(ctx, ended) }()
+		fmt.Fprintf(out, "%s  http://%s/\n", r.id, r.address)
 	}
 	select {
 	case <-ctx.Done():

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -115,11 +118,12 @@ func TestTheProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var out, errs logtest.Buffer
 	code := make(chan int)
-	go func() { code <- run(ctx, []string{"--listen", "127.0.0.1:0"}, &out, &errs) }()
+	spans := filepath.Join(t.TempDir(), "spans.json")
+	go func() { code <- run(ctx, []string{"--listen", "127.0.0.1:0", "--spans", spans}, &out, &errs) }()
 	var addresses []string
 	require.Eventually(t, func() bool {
 		addresses = nil
-		for _, m := range regexp.MustCompile(`msg=listening .*address=(\S+)`).FindAllStringSubmatch(errs.String(), -1) {
+		for _, m := range regexp.MustCompile(`replica-\d  http://(\S+)/`).FindAllStringSubmatch(out.String(), -1) {
 			addresses = append(addresses, m[1])
 		}
 		return len(addresses) == 2
@@ -127,10 +131,17 @@ func TestTheProgram(t *testing.T) {
 	c := client(t)
 	require.Equal(t, "1", orderFrom(t, c, addresses[0]))
 	require.Equal(t, "2", orderFrom(t, c, addresses[1]))
+	help, err := c.Get("http://" + addresses[1] + "/")
+	require.NoError(t, err)
+	text, err := io.ReadAll(help.Body)
+	require.NoError(t, errors.Join(err, help.Body.Close()))
+	require.Contains(t, string(text), "curl -L -X POST http://"+addresses[1]+"/orders")
 	cancel()
 	require.Equal(t, 0, <-code, errs.String())
 	require.Contains(t, errs.String(), "msg=leading")
-	require.Contains(t, out.String(), `"lockstep.election.campaign"`)
+	written, err := os.ReadFile(spans)
+	require.NoError(t, err)
+	require.Contains(t, string(written), `"lockstep.election.campaign"`)
 }
 
 // TestTheSignalComesWhileReplicasStart: it ends the service as it ends one that has started.

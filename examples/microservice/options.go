@@ -17,6 +17,7 @@ type options struct {
 	port         int    // of the first replica; the others follow. 0: any
 	report       string // a cron expression
 	lookInterval time.Duration
+	spans        string // the file for spans, or ""
 }
 
 // parse reads the command line. Its error wraps flag.ErrHelp or demo.ErrUsage.
@@ -27,6 +28,7 @@ func parse(args []string) (o options, err error) {
 	f.IntVar(&o.replicas, "replicas", 2, "how many replicas to run in this process")
 	f.StringVar(&o.report, "report", "*/10 * * * * *", "when to log the number of orders, as a cron expression")
 	f.DurationVar(&o.lookInterval, "look", 30*time.Second, "how often to check the locks, jobs and queues; at least 1s")
+	f.StringVar(&o.spans, "spans", "", "write spans to this file, one JSON object a line")
 	if o.servers, err = demo.ParseFlags(f, "An HTTP service of which one replica leads.", args); err != nil {
 		return o, err
 	}

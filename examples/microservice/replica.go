@@ -82,10 +82,10 @@ func (r *replica) leaderTask(s *shop, log *slog.Logger) electionfx.LeaderTask {
 	}
 }
 
-// wait waits until the replica fails or ctx ends.
-func (r *replica) wait(ctx context.Context) error {
+// wait waits until the replica has ended by itself or ctx ends.
+func (r *replica) wait(ctx context.Context, ended <-chan fx.ShutdownSignal) error {
 	select {
-	case s := <-r.app.Wait():
+	case s := <-ended:
 		if s.ExitCode != 0 {
 			return fmt.Errorf("%s has ended with code %d", r.id, s.ExitCode)
 		}

@@ -16,7 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// telemetry exports a replica's spans and metrics: spans to the output, one JSON object a line,
+// telemetry exports a replica's spans and metrics: spans to a writer, one JSON object a line,
 // metrics as a page for Prometheus.
 type telemetry struct {
 	traces  *sdktrace.TracerProvider

@@ -29,10 +29,22 @@ type web struct {
 func newWeb(client *framework.Client, s *shop, receipts *queue.Queue[int64], tel *telemetry) http.Handler {
 	w := &web{client, s, receipts, election.New(client, electionPath)}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", w.help)
 	mux.HandleFunc("POST /orders", w.order)
 	mux.HandleFunc("GET /status", w.status)
 	mux.Handle("GET /metrics", tel.page)
 	return http.TimeoutHandler(mux, 10*time.Second, "too late\n")
+}
+
+// help answers with what to try.
+func (w *web) help(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(rw, "%s, a replica of the shop. Try:\n\n", w.client.Config().Identity)
+	for _, try := range [][2]string{{"curl -L -X POST http://%s/orders", "the next number, from the leader"},
+		{"curl http://%s/status", "whether this replica leads, and the leader's address"},
+		{"curl http://%s/metrics", "this replica's metrics, for Prometheus"}} {
+		fmt.Fprintf(rw, "  %-48s %s\n", fmt.Sprintf(try[0], r.Host), try[1])
+	}
 }
 
 // order answers with a number and queues its receipt, or redirects the client to the leader. A

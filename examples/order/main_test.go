@@ -65,8 +65,10 @@ func TestTextOutput(t *testing.T) {
 	require.Equal(t, 0, code, errs)
 	require.Empty(t, errs)
 	require.Contains(t, out, "two executors on a ZooKeeper in memory")
-	require.Contains(t, out, `after the effect and before the record of "charge"`)
-	require.Contains(t, out, "payments  1, 100 in all")
+	require.Contains(t, out, "charge: between effect and record")
+	require.Contains(t, out, "payments  1, 100 in all: the customer was charged 2 times")
+	require.Contains(t, out, "\nHeld: ")
+	require.NotRegexp(t, `(?m)^.{81}`, out, "wider than a terminal")
 }
 
 func TestTwentyKillsOnRealServers(t *testing.T) {

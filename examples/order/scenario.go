@@ -31,10 +31,9 @@ type scenario struct {
 
 // summary is the result, printed as text or as JSON.
 type summary struct {
-	Kills                  int            `json:"kills"`
-	BetweenEffectAndRecord int            `json:"kills_between_effect_and_record"`
-	Effects                map[string]int `json:"effects"` // how often the effect of each step has happened
-	Tokens                 []int64        `json:"tokens"`  // of the executors, in the order in which they took the run
+	Kills   int            `json:"kills"`
+	Effects map[string]int `json:"effects"` // how often the effect of each step has happened
+	Tokens  []int64        `json:"tokens"`  // of the executors, in the order in which they took the run
 	orderRecord
 }
 
@@ -105,17 +104,21 @@ func (st *scenario) handleEvent(received demo.ChildEvent[stopPoint]) error {
 	st.killed[received.Child] = true
 	st.summary.Kills++
 	if atOnce {
-		if p.After {
-			st.summary.BetweenEffectAndRecord++
-		}
 		st.executors.Kill(received.Child)
 	} else {
 		st.executors.Continue(received.Child)
 		time.AfterFunc(after, func() { st.executors.Kill(received.Child) })
 	}
-	st.log.Line(received.At, "kill -9 %2d: %s, %s of %q%s", st.summary.Kills, received.Child,
-		map[bool]string{false: "before the effect", true: "after the effect and before the record"}[p.After], p.Step,
-		map[bool]string{false: fmt.Sprintf(", %v later", after), true: ""}[atOnce])
+	at := "before the effect"
+	switch {
+	case p.After && atOnce:
+		at = "between effect and record"
+	case p.After:
+		at = fmt.Sprintf("%v after the effect", after.Round(time.Millisecond))
+	case !atOnce:
+		at = fmt.Sprintf("%v after the begin", after.Round(time.Millisecond))
+	}
+	st.log.Line(received.At, "kill -9 %2d: %-12s %s: %s", st.summary.Kills, received.Child, p.Step, at)
 	return st.startExecutor()
 }
 
@@ -164,12 +167,20 @@ func (s summary) verdict(o options) error {
 	return errors.Join(errs...)
 }
 
-// write writes the summary as text.
+// write writes the summary as text, and what its numbers mean.
 func (s summary) write(out io.Writer) {
-	fmt.Fprintf(out, "\nSummary\n  killed    %d executors, %d of them between an effect and its record\n  effects   ",
-		s.Kills, s.BetweenEffectAndRecord)
+	fmt.Fprintf(out, "\nSummary\n  killed    %d executors\n  effects   ", s.Kills)
+	again := 0
 	for _, step := range steps {
 		fmt.Fprintf(out, "%s %d  ", step, s.Effects[step])
+		again += s.Effects[step] - 1
 	}
-	fmt.Fprintf(out, "\n  payments  %d, %d in all\n  state     %s\n", s.Payments, s.Amount, s.State)
+	fmt.Fprintf(out, "\n            %d executors died after an effect and before its record, so\n"+
+		"            the next executor ran the step, and its effect, again\n  payments  %d, %d in all", again,
+		s.Payments, s.Amount)
+	if charges := s.Effects["charge"]; charges > 1 && s.Payments == 1 {
+		fmt.Fprintf(out, ": the customer was charged %d times with one idempotency\n"+
+			"            key, that of the step, and the database took the first only", charges)
+	}
+	fmt.Fprintf(out, "\n  state     %s, which is the last step\n", s.State)
 }

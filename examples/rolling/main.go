@@ -80,6 +80,11 @@ func perform(ctx context.Context, args []string) error {
 	if s.Rolling.Failed > 0 {
 		return errors.Join(err, fmt.Errorf("%d calls failed in the rolling restart", s.Rolling.Failed))
 	}
+	if !o.json {
+		fmt.Fprintf(out.Out, "\n%s no call failed while the instances were restarted: each one drained.\n"+
+			"A kill gives no warning: %d calls were at the killed instance, or went to it\n"+
+			"before the pool had seen enough failures to leave it out.\n", out.Green("Held:"), s.Killed.Failed)
+	}
 	return err
 }
 
