@@ -144,6 +144,7 @@ var arrows = map[string][]string{
 	"internal/proof/modules/cmd":     {"internal/proof/modules"},
 	"internal/proof/manifests":       {"framework"},
 	"internal/proof/mutants":         nil,
+	"internal/proof/pages":           nil, // tests only
 	"internal/onsession":             {"internal/failure"},
 	"internal/primitives":            {"internal/lifetime"},
 	"internal/reportjson":            {"internal/stored"},

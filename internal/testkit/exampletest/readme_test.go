@@ -51,7 +51,7 @@ func TestReadmeProgramLeavesNothingAtSIGTERM(t *testing.T) {
 	next, err := framework.Connect(t.Context(), framework.Config{Servers: []string{address}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, next.Close(t.Context())) }()
-	lease, err := locks.NewMutex(next, "/orders/42").TryLock(t.Context())
+	lease, err := locks.NewMutex(next, "/lockstep/locks/orders/42").TryLock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, lease.Release(t.Context()))
 }
