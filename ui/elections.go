@@ -50,7 +50,11 @@ func buildElection(u *UI, q request, s *snapshot) (built, error) {
 		return built{}, err
 	}
 	all, err := read(q.ctx, u.hub, s, "election "+path, func(ctx context.Context) ([]election.Candidate, error) {
-		return election.New(u.client, path).Candidates(ctx)
+		all, err := election.New(u.client, path).Candidates(ctx)
+		if u.hideData {
+			all = hideCandidates(all)
+		}
+		return all, err
 	})
 	u.hub.mu.Lock()
 	terms, watched := slices.Clone(u.hub.memory.terms[path]), u.hub.memory.since

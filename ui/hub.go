@@ -49,6 +49,7 @@ type hub struct {
 	client   *framework.Client
 	root     string
 	interval time.Duration
+	hideData bool
 	looker   *monitor.Looker // used by the look that is under way only
 
 	streams atomic.Int64 // open pages that are followed
@@ -71,9 +72,9 @@ type hub struct {
 // lookTime is how long a look may take.
 const lookTime = 30 * time.Second
 
-func newHub(client *framework.Client, root string, interval time.Duration, looker *monitor.Looker) *hub {
-	h := &hub{client: client, root: root, interval: interval, looker: looker, changed: make(chan struct{}),
-		latestS: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
+func newHub(client *framework.Client, s settings, looker *monitor.Looker) *hub {
+	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, looker: looker,
+		changed: make(chan struct{}), latestS: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -167,6 +168,12 @@ func (h *hub) look() *snapshot {
 	s.Report, s.failed = h.looker.Look(ctx)
 	if s.failed == nil {
 		s.failed = h.readOthers(ctx, s)
+	}
+	if h.hideData {
+		hideReport(&s.Report)
+		for i := range s.runs {
+			hideRun(&s.runs[i].Info)
+		}
 	}
 	s.took, s.status = time.Since(s.at), h.client.Status()
 	s.sent = s.status.Requests - before

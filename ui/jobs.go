@@ -124,7 +124,11 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	}
 	report := s.Jobs[i]
 	runs, err := read(q.ctx, u.hub, s, "job "+path, func(ctx context.Context) ([]scheduler.RunRecord, error) {
-		return scheduler.New(u.client, report.Path).Runs(ctx, report.Name)
+		runs, err := scheduler.New(u.client, report.Path).Runs(ctx, report.Name)
+		if u.hideData {
+			runs = hideRecords(runs)
+		}
+		return runs, err
 	})
 	if err != nil && s.failed == nil {
 		return built{}, err

@@ -174,7 +174,11 @@ func (u *UI) readLock(q request, s *snapshot, path string) (*locks.Report, error
 		}
 	}
 	report, err := read(q.ctx, u.hub, s, "lock "+path, func(ctx context.Context) (*locks.Report, error) {
-		return locks.Inspect(ctx, u.client, path)
+		report, err := locks.Inspect(ctx, u.client, path)
+		if err == nil && u.hideData {
+			report = hideLock(report)
+		}
+		return report, err
 	})
 	if err != nil {
 		return nil, err

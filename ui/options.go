@@ -85,8 +85,9 @@ func WithActions() Option {
 	}
 }
 
-// WithHideData hides what applications have written: data of items and of locks, metadata, results
-// and inputs of workflows, and texts of errors. Paths, owners and hosts stay.
+// WithHideData hides what applications have written, on pages, in their JSON and in streams: data and
+// headers of items, data of locks, metadata, descriptions of jobs, inputs and results of workflows,
+// and texts of errors. Paths, owners, hosts and the ids of items and runs stay.
 func WithHideData() Option {
 	return func(s *settings) error {
 		s.hideData = true

@@ -132,6 +132,9 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 				break
 			}
 		}
+		if u.hideData {
+			hideItems(found.held, found.dead)
+		}
 		return found, err
 	})
 	if err != nil {

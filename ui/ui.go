@@ -51,7 +51,7 @@ func New(client *framework.Client, opts ...Option) (*UI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w: %w", ErrInvalid, err)
 	}
-	u.hub = newHub(client, u.root, u.interval, looker)
+	u.hub = newHub(client, u.settings, looker)
 	return u, nil
 }
 

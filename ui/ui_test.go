@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/ui"
+	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -297,15 +299,84 @@ func TestActions(t *testing.T) {
 	})
 }
 
+// TestHideData has a secret wherever an application can write, and asks for each page, its JSON and its
+// stream. Without WithHideData the same pages must have secrets: else the test would prove nothing.
 func TestHideData(t *testing.T) {
-	s := newStage(t, ui.WithHideData())
-	fill(t, s, "one")
-	q := queue.New(s.client, "/queues/one", queue.Text())
-	defer q.Close(t.Context())
-	d, err := q.Take(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, d.Nack(t.Context(), 0, fmt.Errorf("secret reason")))
-	for _, target := range targets("one") {
-		require.NotContains(t, text(t, s.get(t, target)), "secret", target)
+	for _, hide := range []bool{true, false} {
+		var opts []ui.Option
+		if hide {
+			opts = append(opts, ui.WithHideData())
+		}
+		s := newStage(t, opts...)
+		plantSecrets(t, s)
+		found := map[string]bool{}
+		look := func(target, body string) {
+			for _, kind := range secretKinds {
+				if strings.Contains(body, "secret-"+kind) {
+					found[kind] = true
+					require.False(t, hide, "%s shows secret-%s:\n%s", target, kind, body)
+				}
+			}
+		}
+		for _, target := range append(targets("one"), "workflow?path=/flows&id=run", "lock?path=/locks/data") {
+			look(target, text(t, s.get(t, target)))
+			name, query, _ := strings.Cut(target, "?")
+			if name == "" {
+				name = "index"
+			}
+			if name != "confirm" {
+				look(name+".json", text(t, s.get(t, name+".json?"+query)))
+			}
+		}
+		if !hide {
+			require.Len(t, found, len(secretKinds), "%v", found)
+		}
 	}
+}
+
+var secretKinds = []string{"metadata", "item", "reason", "letter", "header", "job", "description", "data", "input"}
+
+// plantSecrets makes one of each thing, with secrets where applications write what they like.
+func plantSecrets(t *testing.T, s *stage) {
+	t.Helper()
+	ctx := t.Context()
+	client := s.zk.Member(t, "writer", framework.Config{}).Client
+	late := func(f func(context.Context) error) { t.Cleanup(func() { _ = f(context.Background()) }) }
+	term, err := election.New(client, "/elections/one", election.WithID("one"),
+		election.WithMetadata(election.Metadata{"k": "secret-metadata"})).Campaign(ctx)
+	require.NoError(t, err)
+	late(term.Resign)
+	for _, lock := range []string{"/locks/one", "/locks/data"} {
+		lease, err := locks.NewMutex(client, lock, locks.WithData([]byte("secret-data"))).Lock(ctx)
+		require.NoError(t, err)
+		late(lease.Release)
+	}
+
+	q := queue.New(client, "/queues/one", queue.Text(), queue.WithMaxAttempts(1))
+	late(q.Close)
+	require.NoError(t, q.Put(ctx, "secret-letter", queue.WithHeaders(map[string]string{"k": "secret-header"})))
+	d, err := q.Take(ctx)
+	require.NoError(t, err)
+	require.NoError(t, d.Nack(ctx, 0, errors.New("secret-reason")))
+	require.NoError(t, q.Put(ctx, "secret-item"))
+	_, err = q.Take(ctx)
+	require.NoError(t, err)
+
+	jobs := scheduler.New(client, "/jobs")
+	require.NoError(t, jobs.Add(scheduler.Job{Name: "one", Spec: "0 3 * * *", Description: "secret-description",
+		Run: func(context.Context, scheduler.Run) error { return scheduler.Permanent(errors.New("secret-job")) }}))
+	running, end := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- jobs.Run(running) }()
+	t.Cleanup(func() { end(); <-ended })
+	require.Eventually(t, func() bool { return jobs.Trigger(ctx, "one") == nil }, wait, tick)
+	require.Eventually(t, func() bool {
+		state, err := jobs.State(ctx, "one")
+		return err == nil && state.LastRun != nil
+	}, wait, tick)
+
+	flows := workflow.New(client, "/flows")
+	late(flows.Close)
+	_, err = workflow.NewKind[string, string]("kind").Start(ctx, flows, "run", "secret-input")
+	require.NoError(t, err)
 }

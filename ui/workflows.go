@@ -94,7 +94,11 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	info, err := read(q.ctx, u.hub, s, "workflow "+path+"\x00"+id, func(ctx context.Context) (workflow.Info, error) {
 		w := workflow.New(u.client, path)
 		defer w.Close(ctx) //nolint:errcheck // it has put nothing
-		return w.Inspect(ctx, id)
+		info, err := w.Inspect(ctx, id)
+		if u.hideData {
+			hideRun(&info)
+		}
+		return info, err
 	})
 	if err != nil {
 		if i := slices.IndexFunc(s.runs, func(r listedRun) bool { return r.Path == path && r.ID == id }); i < 0 {

@@ -1,0 +1,105 @@
+package ui
+
+import (
+	"slices"
+
+	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
+)
+
+// What WithHideData hides is taken out where it has been read. So no page, JSON or stream has it.
+
+// hiddenText stands for texts that are hidden.
+const hiddenText = "hidden"
+
+// hideReport hides data in what a look has read, and in the texts of findings that repeat errors.
+func hideReport(r *monitor.Report) {
+	for i, l := range r.Locks {
+		r.Locks[i] = hideLock(l)
+	}
+	for i := range r.Jobs {
+		job := &r.Jobs[i]
+		job.Description = ""
+		job.Running, job.Abandoned = hideRecords(job.Running), hideRecords(job.Abandoned)
+		if job.LastRun != nil {
+			job.LastRun = &hideRecords([]scheduler.RunRecord{*job.LastRun})[0]
+		}
+		job.Findings = slices.Clone(job.Findings)
+		for k := range job.Findings {
+			if job.Findings[k].Problem == scheduler.ProblemFailed {
+				job.Findings[k].Text = "the latest run failed; its error is hidden"
+			}
+		}
+	}
+	for i := range r.Queues {
+		if last := &r.Queues[i].Retried.LastError; *last != "" {
+			*last = hiddenText
+		}
+	}
+	for i := range r.Findings {
+		switch f := &r.Findings[i]; f.Problem {
+		case monitor.Problem(scheduler.ProblemFailed):
+			f.Text = "the latest run failed; its error is hidden"
+		case monitor.ProblemFailingItem:
+			f.Text = "an item has come back again and again; its error is hidden"
+		}
+	}
+}
+
+func hideLock(r *locks.Report) *locks.Report {
+	hidden := *r
+	for _, entries := range []*[]locks.Entry{&hidden.Holders, &hidden.Waiters, &hidden.Others} {
+		*entries = slices.Clone(*entries)
+		for i := range *entries {
+			(*entries)[i].Data = ""
+		}
+	}
+	return &hidden
+}
+
+func hideCandidates(all []election.Candidate) []election.Candidate {
+	for i := range all {
+		all[i].Metadata = nil
+	}
+	return all
+}
+
+func hideRecords(runs []scheduler.RunRecord) []scheduler.RunRecord {
+	runs = slices.Clone(runs)
+	for i := range runs {
+		if runs[i].Error != "" {
+			runs[i].Error = hiddenText
+		}
+	}
+	return runs
+}
+
+func hideItems(held []queue.InFlightItem, dead []queue.DeadLetter) {
+	for i := range held {
+		held[i].Data = nil
+	}
+	for i := range dead {
+		dead[i].Data, dead[i].Headers = nil, nil
+		if dead[i].Reason != "" {
+			dead[i].Reason = hiddenText
+		}
+	}
+}
+
+func hideRun(info *workflow.Info) {
+	info.Input, info.Result = nil, nil
+	if info.Error != "" {
+		info.Error = hiddenText
+	}
+	info.Steps = slices.Clone(info.Steps)
+	for i := range info.Steps {
+		info.Steps[i].Result = nil
+		if info.Steps[i].Error != "" {
+			info.Steps[i].Error = hiddenText
+		}
+	}
+}
