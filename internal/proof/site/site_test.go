@@ -104,7 +104,8 @@ func TestEachPageIsInTheMenu(t *testing.T) {
 func TestPagesInABrowser(t *testing.T) {
 	browser.Require(t)
 	dir := build(t)
-	for _, page := range []string{"index.html", "docs/guarantees.html", "docs/timeouts.html", "docs/adr/README.html"} {
+	for _, page := range []string{"index.html", "docs/guarantees.html", "docs/timeouts.html", "docs/adr/README.html",
+		"docs/operate/run-book.html", "docs/reference/commands.html"} {
 		for i, size := range []browser.Size{browser.Narrow, browser.Wide} {
 			dark := i == 0
 			t.Run(fmt.Sprintf("%s %d dark %t", page, size.Width, dark), func(t *testing.T) {
