@@ -34,7 +34,7 @@ func (b *storedBarrier) enterCurator(ctx, extended context.Context) (r *Round, e
 // extraTime at most for that: nodeMayRemain says that the deletion goes on in the background.
 func (b *storedBarrier) enterCuratorOnSession(ctx, extended context.Context,
 	s *framework.Session) (r *Round, nodeMayRemain bool, err error) {
-	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(s).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: b.path, Name: uuid.NewString(), Plain: true, Unnumbered: true,
 		Data: ownedRecord(b.client, memberKind).encode(),
 	})
@@ -50,11 +50,11 @@ func (b *storedBarrier) enterCuratorOnSession(ctx, extended context.Context,
 	}
 	if err == nil {
 		var h primitives.Hold
-		if h, err = s.Primitives().Hold(extended, created.Nodes[0]); err == nil {
+		if h, err = primitives.Of(s).Hold(extended, created.Nodes[0]); err == nil {
 			return &Round{hold: h, node: node, leaver: &curatorLeaver{b, s, node}}, false, nil
 		}
 	}
-	gone := s.Primitives().Discard(nil, node)
+	gone := primitives.Of(s).Discard(nil, node)
 	bounded, cancel := context.WithTimeout(extended, extraTime) // the servers may refuse the deletion
 	defer cancel()
 	select {
@@ -109,7 +109,7 @@ type curatorLeaver struct {
 func (d *curatorLeaver) removeNode(ctx context.Context) error {
 	ctx, cancel := d.b.client.CleanupContext(ctx)
 	defer cancel()
-	err := d.s.Primitives().Discard(nil, d.node).Wait(ctx)
+	err := primitives.Of(d.s).Discard(nil, d.node).Wait(ctx)
 	if errors.Is(err, framework.ErrSessionLost) {
 		return nil // waitForOthers waits until the servers have deleted the session's nodes
 	}

@@ -3,8 +3,6 @@ package barrier
 import (
 	"errors"
 	"fmt"
-
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -12,8 +10,6 @@ var (
 	// when an operator has deleted one of the nodes of a double barrier: the barrier cannot be used
 	// until the others are deleted too.
 	ErrForeign = errors.New("path is used by something else")
-	// ErrNewer is returned when a newer release has written a record that this one cannot read.
-	ErrNewer = recipe.ErrNewer
 	// ErrSize is returned when a number of members or counts is less than 1 or too large.
 	ErrSize = errors.New("impossible number")
 	// ErrMismatch is returned when a double barrier has another number of members, or a latch

@@ -70,7 +70,7 @@ func TestAPathUsedByAnotherRecipe(t *testing.T) {
 			require.ErrorContains(t, err, path)
 		}
 		_, err = barrier.NewDoubleBarrier(m.Client, "/newer", 2).Enter(t.Context())
-		require.ErrorIs(t, err, barrier.ErrNewer)
+		require.ErrorIs(t, err, framework.ErrNewer)
 		require.ErrorContains(t, err, "version 2")
 		require.ErrorIs(t, barrier.NewLatch(m.Client, "/lock", 2).Wait(t.Context()), barrier.ErrForeign)
 		require.Equal(t, before, w.Tree("/"))

@@ -91,7 +91,7 @@ const maxReads = 10
 // was true at one moment, unless ten rounds have begun or ended during the call. Waiters of gates
 // and latches leave no nodes, so the report does not have them. Double barriers in Curator's layout
 // are not recognized. The error wraps framework.ErrNoNode if the path has no node, as for a gate
-// that is down, ErrForeign if the node is no barrier, ErrNewer, or framework.ErrNoAuth.
+// that is down, ErrForeign if the node is no barrier, framework.ErrNewer, or framework.ErrNoAuth.
 func Inspect(ctx context.Context, client *framework.Client, path string) (r *Report, err error) {
 	if err := recipe.CheckClientAndPath(client, path, "a barrier"); err != nil {
 		return nil, failure.Wrap("inspect", path, err)
@@ -139,7 +139,7 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 		return r, "", nil
 	}
 	var head nodeRecord
-	if _, err := recipe.Decode(data, recordVersion, &head); errors.Is(err, recipe.ErrCorrupt) {
+	if _, err := recipe.Decode(data, recordVersion, &head); errors.Is(err, framework.ErrBadRecord) {
 		return nil, "", fmt.Errorf("%w: %s holds no barrier", ErrForeign, path)
 	}
 	switch head.Kind {
@@ -262,9 +262,9 @@ const maxListed = 20_000
 // gates whose holders were asked to release them, since the nodes of claims look the same then.
 //
 // It yields an error for a node that the client may not read (framework.ErrNoAuth) and for a
-// barrier that cannot be decoded (ErrForeign, ErrNewer), and goes on. Any other error is the last:
-// it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves out the
-// nodes beyond that number.
+// barrier that cannot be decoded (ErrForeign, framework.ErrNewer), and goes on. Any other error is
+// the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves
+// out the nodes beyond that number.
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
 	everything := func([]string) bool { return true }
 	return func(yield func(*Report, error) bool) {
@@ -319,7 +319,7 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 		case errors.Is(err, ErrForeign) && node.Err != nil: // it was no barrier when it could be read
 			continue
 		}
-		goesOn := err == nil || errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer) ||
+		goesOn := err == nil || errors.Is(err, ErrForeign) || errors.Is(err, framework.ErrNewer) ||
 			errors.Is(err, framework.ErrNoAuth)
 		if !yield(r, err) || !goesOn {
 			return false

@@ -125,7 +125,7 @@ func TestInspectRefusesWhatIsNoBarrier(t *testing.T) {
 			`{"v":1,"kind":"member"}`:         barrier.ErrForeign,
 			`{"v":1,"kind":"gate"}`:           barrier.ErrForeign, // it has children
 			`{"v":1,"kind":"latch"}`:          barrier.ErrForeign, // without a number
-			`{"v":9,"kind":"gate"}`:           barrier.ErrNewer,
+			`{"v":9,"kind":"gate"}`:           framework.ErrNewer,
 			`{"v":1,"kind":"latch","size":2}`: barrier.ErrForeign, // without its other nodes
 			`{"v":1,"kind":"double barrier","size":2}`: barrier.ErrForeign,
 		} {

@@ -40,7 +40,7 @@ func (p memberNode) exists(ctx context.Context, s *framework.Session) (bool, err
 }
 
 // discard deletes the node in the background, for as long as the session lasts.
-func (p memberNode) discard(s *framework.Session) { s.Primitives().DiscardOwn(nil, p.node) }
+func (p memberNode) discard(s *framework.Session) { primitives.Of(s).DiscardOwn(nil, p.node) }
 
 // createMemberNode creates a member's node. After a lost reply it looks for the node. It tries
 // until the session ends or the servers refuse it. With an error it returns the directory of the

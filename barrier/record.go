@@ -50,7 +50,7 @@ func parseRecord(path, kind string, data []byte) (nodeRecord, error) {
 	var r nodeRecord
 	unknown, err := recipe.Decode(data, recordVersion, &r)
 	switch {
-	case errors.Is(err, recipe.ErrCorrupt):
+	case errors.Is(err, framework.ErrBadRecord):
 		return nodeRecord{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
 	case r.Kind != kind:
 		return nodeRecord{}, fmt.Errorf("%w: %s holds a %q and no %s", ErrForeign, path, r.Kind, kind)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -51,7 +52,7 @@ func TestBadRecordsAreRefused(t *testing.T) {
 	for text, want := range map[string]error{
 		"": ErrForeign, "x": ErrForeign, "[]": ErrForeign, `{"kind":"latch","size":1}`: ErrForeign,
 		`{"v":0,"kind":"latch","size":1}`: ErrForeign,
-		`{"v":1,"kind":"gate","size":1}`:  ErrForeign, `{"v":2,"kind":"latch","size":1}`: ErrNewer,
+		`{"v":1,"kind":"gate","size":1}`:  ErrForeign, `{"v":2,"kind":"latch","size":1}`: framework.ErrNewer,
 		`{"v":1,"kind":"latch"}`:           ErrForeign,
 		`{"v":1,"kind":"latch","size":-1}`: ErrForeign, `{"v":1,"kind":"latch","size":1e9}`: ErrForeign,
 	} {

@@ -128,7 +128,7 @@ func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 			return nil // gone
 		case errors.Is(err, framework.ErrSuspended):
 		default:
-			d.s.Primitives().Discard(nil, d.node)
+			primitives.Of(d.s).Discard(nil, d.node)
 			return failure.Unconfirmed(err)
 		}
 	}

@@ -41,9 +41,9 @@ func (m *roundMember) enterOnSession(ctx, extended context.Context, s *framework
 		return nil, err
 	}
 	m.known = m.b.cachedState()
-	s.Primitives().StayAwake() // a round that begins within a session timeout finds the session awake
+	primitives.Of(s).StayAwake() // a round that begins within a session timeout finds the session awake
 	err := m.createNode(extended)
-	s.Primitives().MaySleep()
+	primitives.Of(s).MaySleep()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (m *roundMember) enterOnSession(ctx, extended context.Context, s *framework
 	if err != nil {
 		return nil, err
 	}
-	hold, err := s.Primitives().Hold(extended, m.node)
+	hold, err := primitives.Of(s).Hold(extended, m.node)
 	if err != nil {
 		m.discard(s)
 		return nil, fmt.Errorf("%w: %w", errMayBeInside, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/lastgood"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -21,10 +20,6 @@ var (
 	// ErrBadFile is returned for a file of WithFile that is damaged, half written, or of another
 	// path.
 	ErrBadFile = lastgood.ErrBadFile
-	// ErrBadRecord is returned for a record of the history that cannot be read.
-	ErrBadRecord = recipe.ErrCorrupt
-	// ErrNewerRecord is returned for a record of the history that a newer release has written.
-	ErrNewerRecord = recipe.ErrNewer
 )
 
 // ConflictError reports the value's version. It wraps ErrConflict.

@@ -28,7 +28,7 @@ type Record struct {
 	Foreign bool `json:"foreign,omitempty"`
 	// Data are the value's bytes.
 	Data []byte `json:"-"`
-	// Err is why the record has no data; it wraps ErrBadRecord or ErrNewerRecord, or
+	// Err is why the record has no data; it wraps framework.ErrBadRecord or framework.ErrNewer, or
 	// framework.ErrTooLarge for a foreign value that was too large for a record. Then only Version,
 	// Written and Foreign are set.
 	Err error `json:"-"`

@@ -350,10 +350,10 @@ func TestARecordThatCannotBeReadIsTold(t *testing.T) {
 		list, err := v.History(t.Context())
 		require.NoError(t, err)
 		require.Len(t, list, 3)
-		require.ErrorIs(t, list[0].Err, config.ErrNewerRecord)
-		require.ErrorIs(t, list[1].Err, config.ErrBadRecord)
+		require.ErrorIs(t, list[0].Err, framework.ErrNewer)
+		require.ErrorIs(t, list[1].Err, framework.ErrBadRecord)
 		require.NoError(t, list[2].Err)
-		require.ErrorIs(t, v.Rollback(t.Context(), list[1].Version), config.ErrBadRecord)
+		require.ErrorIs(t, v.Rollback(t.Context(), list[1].Version), framework.ErrBadRecord)
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}))
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -124,7 +125,7 @@ func (r *treeReader) readAll(ctx context.Context, s *framework.Session) error {
 			}
 		}
 		if r.resync.Swap(false) {
-			if err := s.Primitives().SyncForWatch(ctx, r.dirs[0], !r.read); err != nil {
+			if err := primitives.Of(s).SyncForWatch(ctx, r.dirs[0], !r.read); err != nil {
 				r.resync.Store(true)
 				return err
 			}

@@ -60,6 +60,6 @@ func TestACampaignFailsThoughItsNodeStays(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		_, err := election.New(m.Client, path).Campaign(ctx)
-		require.ErrorIs(t, err, election.ErrBadRecord)
+		require.ErrorIs(t, err, framework.ErrBadRecord)
 	})
 }

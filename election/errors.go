@@ -3,7 +3,6 @@ package election
 import (
 	"errors"
 
-	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -14,12 +13,6 @@ var (
 	// ErrNoCandidate is returned when leadership is to be handed to a candidate that is not in
 	// line.
 	ErrNoCandidate = errors.New("no such candidate")
-	// ErrBadRecord is returned when a record of this package cannot be read, such as one of another
-	// program.
-	ErrBadRecord = recipe.ErrCorrupt
-	// ErrNewerRecord is returned when a newer release has written a record that this one must not
-	// rewrite.
-	ErrNewerRecord = recipe.ErrNewer
 )
 
 // Why a term ended, beside the loss of its session, its node or its client.

@@ -40,7 +40,7 @@ func TestLeadersOfSeveralElections(t *testing.T) {
 		leaders, err = moduleonly.Leaders(t.Context(), b.client, paths...)
 		require.NoError(t, err)
 		require.ErrorIs(t, leaders[0].Err, election.ErrNoLeader)
-		require.ErrorIs(t, leaders[2].Err, election.ErrBadRecord)
+		require.ErrorIs(t, leaders[2].Err, framework.ErrBadRecord)
 		_, err = moduleonly.Leaders(t.Context(), nil, path)
 		require.Error(t, err)
 	})

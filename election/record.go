@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
@@ -28,14 +29,14 @@ type termRecord struct {
 	unknown recipe.Unknown // fields of later releases
 }
 
-// decodeTerm reads a term's record. Its error wraps ErrBadRecord or ErrNewerRecord.
+// decodeTerm reads a term's record. Its error wraps framework.ErrBadRecord or framework.ErrNewer.
 func decodeTerm(data []byte) (t termRecord, err error) {
 	unknown, err := recipe.Decode(data, recordVersion, &t)
 	switch {
 	case err != nil:
 		return termRecord{}, err
 	case t.Number < 1, t.Number == math.MaxInt64: // there is no next number
-		return termRecord{}, fmt.Errorf("%w: the term's number is %d", ErrBadRecord, t.Number)
+		return termRecord{}, fmt.Errorf("%w: the term's number is %d", framework.ErrBadRecord, t.Number)
 	}
 	t.unknown, t.Since = unknown, stored.Time(t.Since).UTC()
 	return t, nil
@@ -58,9 +59,9 @@ type waitingRecord struct {
 }
 
 // decodeWaiting reads a waiting candidate's record. It reports false for data that is no record:
-// another program has written it. Its error wraps ErrBadRecord or ErrNewerRecord.
+// another program has written it. Its error wraps framework.ErrBadRecord or framework.ErrNewer.
 func decodeWaiting(data []byte) (m waitingRecord, ours bool, err error) {
-	if _, err := recipe.Decode(data, recordVersion, &struct{}{}); err != nil && !errors.Is(err, ErrNewerRecord) {
+	if _, err := recipe.Decode(data, recordVersion, &struct{}{}); err != nil && !errors.Is(err, framework.ErrNewer) {
 		return waitingRecord{}, false, nil
 	}
 	if _, err = recipe.Decode(data, recordVersion, &m); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -92,14 +93,14 @@ func TestRecordsThatCannotBeReadAreRefused(t *testing.T) {
 		`{"v":1,"number":1,"since":"yesterday"}`: "yesterday",
 	} {
 		_, err := decodeTerm([]byte(data))
-		require.ErrorIs(t, err, ErrBadRecord, data)
+		require.ErrorIs(t, err, framework.ErrBadRecord, data)
 		require.ErrorContains(t, err, says)
 	}
 	_, err := decodeTerm([]byte(`{"v":2,"number":{}}`))
-	require.ErrorIs(t, err, ErrNewerRecord)
+	require.ErrorIs(t, err, framework.ErrNewer)
 	require.ErrorContains(t, err, "version 2")
 	_, _, err = decodeWaiting([]byte(`{"v":2}`))
-	require.ErrorIs(t, err, ErrNewerRecord)
+	require.ErrorIs(t, err, framework.ErrNewer)
 	for _, foreign := range []string{"", "192.0.2.1", "{}", `{"v":0}`} {
 		_, ours, err := decodeWaiting([]byte(foreign))
 		require.NoError(t, err)
@@ -162,5 +163,5 @@ func TestTermNumbersDoNotOverflow(t *testing.T) {
 	data, err := r.encode()
 	require.NoError(t, err)
 	_, err = decodeTerm(data)
-	require.ErrorIs(t, err, ErrBadRecord)
+	require.ErrorIs(t, err, framework.ErrBadRecord)
 }

@@ -125,7 +125,7 @@ func TestATermIsNotGrantedWithARecordThatCannotBeRead(t *testing.T) {
 		for _, c := range []struct {
 			data string
 			want error
-		}{{"garbage", election.ErrBadRecord}, {`{"v":7}`, election.ErrNewerRecord}} {
+		}{{"garbage", framework.ErrBadRecord}, {`{"v":7}`, framework.ErrNewer}} {
 			data, want := c.data, c.want
 			_, err := a.client.Set(t.Context(), path+"~term", []byte(data), framework.AnyVersion)
 			require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestATermIsNotGrantedWithARecordThatCannotBeRead(t *testing.T) {
 		b := w.member("b") // a candidate that does not count its terms
 		require.NoError(t, b.client.Create(t.Context(), path+"/_c_0-latch-0000000001", nil, framework.Ephemeral))
 		_, err := b.Leader(t.Context())
-		require.ErrorIs(t, err, election.ErrNewerRecord)
+		require.ErrorIs(t, err, framework.ErrNewer)
 	})
 }
 

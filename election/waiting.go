@@ -99,7 +99,8 @@ func (g *waitingGroup) listWaiting(ctx context.Context) ([]waitingCandidate, err
 // reader skips the node and goes on with the others: this client may not read the node, or a newer
 // release or another program has written it. It logs a warning, once for each node.
 func (g *waitingGroup) skipsUnreadable(name string, err error) bool {
-	if !errors.Is(err, framework.ErrNoAuth) && !errors.Is(err, ErrNewerRecord) && !errors.Is(err, ErrBadRecord) {
+	if !errors.Is(err, framework.ErrNoAuth) && !errors.Is(err, framework.ErrNewer) &&
+		!errors.Is(err, framework.ErrBadRecord) {
 		return false
 	}
 	g.mu.Lock()
@@ -216,13 +217,13 @@ func (m *waitingPresence) keepListed(ctx context.Context) {
 
 // stayOnSession is the presence on one session. It ends with ctx, the session, or the node.
 func (m *waitingPresence) stayOnSession(ctx context.Context, s *framework.Session) error {
-	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(s).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: m.group.path, Name: m.name, Data: m.data, Unnumbered: true,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { <-s.Primitives().Discard(nil, created.Nodes[0].Path).Done() }()
+	defer func() { <-primitives.Of(s).Discard(nil, created.Nodes[0].Path).Done() }()
 	m.listed = true
 	return recipe.WatchUntilGone(ctx, s, created.Nodes[0], nil)
 }

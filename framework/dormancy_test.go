@@ -37,7 +37,7 @@ func writesOf(zk *zktest.Server, s *framework.Session, f func()) (writes, syncs 
 // held creates a node and holds it.
 func held(t *testing.T, s *framework.Session, path string) primitives.Hold {
 	t.Helper()
-	h, err := s.Primitives().Hold(t.Context(), createOwn(t, s, path))
+	h, err := primitives.Of(s).Hold(t.Context(), createOwn(t, s, path))
 	require.NoError(t, err)
 	require.Positive(t, s.LeaseRemaining(), "granted without a lease")
 	return h
@@ -102,7 +102,7 @@ func TestWakingTakesTwoWritesOfOneConnection(t *testing.T) {
 			node := createOwn(t, s, "/a")
 			var left time.Duration
 			writes, _ := writesOf(zk, s, func() {
-				_, err := s.Primitives().Hold(t.Context(), node)
+				_, err := primitives.Of(s).Hold(t.Context(), node)
 				require.NoError(t, err)
 				left = s.LeaseRemaining()
 			})
@@ -130,7 +130,7 @@ func TestOneWakingForAll(t *testing.T) {
 		writes, _ := writesOf(zk, s, func() {
 			for range 100 {
 				go func() {
-					if _, err := s.Primitives().Hold(t.Context(), node); err == nil {
+					if _, err := primitives.Of(s).Hold(t.Context(), node); err == nil {
 						granted.Add(1)
 					}
 				}()
@@ -153,7 +153,7 @@ func TestAFaultInTheMiddleOfWaking(t *testing.T) {
 				node := createOwn(t, s, "/a")
 				time.Sleep(time.Hour)
 				f := zk.DropReply(nth, zktest.Match{Op: op, Session: s.ID()})
-				h, err := s.Primitives().Hold(t.Context(), node)
+				h, err := primitives.Of(s).Hold(t.Context(), node)
 				require.NoError(t, err)
 				require.Positive(t, s.LeaseRemaining())
 				<-f.Hit()
@@ -176,7 +176,7 @@ func TestAWakingEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
-		_, err := s.Primitives().Hold(ctx, node)
+		_, err := primitives.Of(s).Hold(ctx, node)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(began))
 		m.Link.Heal()
@@ -205,7 +205,7 @@ func TestExpiredSessionGetsNoGrant(t *testing.T) {
 			require.NoError(t, s.Err(), "it sleeps")
 			var granted atomic.Bool
 			go func() {
-				_, err := s.Primitives().Hold(t.Context(), node)
+				_, err := primitives.Of(s).Hold(t.Context(), node)
 				granted.Store(err == nil)
 			}()
 			time.Sleep(timeout / 2)
@@ -244,7 +244,7 @@ func TestStoppedProcessWakesAgain(t *testing.T) {
 		m := zk.Member(t, "a", sleepy, framework.WithClock(clock))
 		s := session(t, m)
 		node := createOwn(t, s, "/a")
-		h, err := s.Primitives().Hold(t.Context(), node)
+		h, err := primitives.Of(s).Hold(t.Context(), node)
 		require.NoError(t, err)
 		h.End(context.Canceled)
 		require.Positive(t, s.LeaseRemaining())
@@ -252,7 +252,7 @@ func TestStoppedProcessWakesAgain(t *testing.T) {
 		require.NoError(t, s.Err(), "nothing was held")
 		require.Zero(t, s.LeaseRemaining())
 		began := time.Now()
-		_, err = s.Primitives().Hold(t.Context(), node)
+		_, err = primitives.Of(s).Hold(t.Context(), node)
 		require.NoError(t, err)
 		require.Greater(t, time.Since(began), timeout/4, "the packets from before the stop do not count")
 		require.Positive(t, s.LeaseRemaining())
@@ -267,11 +267,11 @@ func TestHoldRequestedWhileSessionFallsAsleep(t *testing.T) {
 			m := zk.Member(t, "a", sleepy)
 			s := session(t, m)
 			node := createOwn(t, s, "/a")
-			h, err := s.Primitives().Hold(t.Context(), node)
+			h, err := primitives.Of(s).Hold(t.Context(), node)
 			require.NoError(t, err)
 			h.End(context.Canceled)
 			time.Sleep(timeout + time.Duration(at)*timeout/400)
-			h, err = s.Primitives().Hold(t.Context(), node)
+			h, err = primitives.Of(s).Hold(t.Context(), node)
 			require.NoError(t, err)
 			require.Positive(t, s.LeaseRemaining())
 			time.Sleep(3 * timeout)

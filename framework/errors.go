@@ -68,6 +68,16 @@ var (
 	ErrNodeGone = failure.Sentinel("node was deleted")
 )
 
+// Errors of what recipes have stored.
+var (
+	// ErrNewer is returned when a newer release has written a record that this one cannot read, or
+	// must not rewrite. Update this program.
+	ErrNewer = failure.Sentinel("written by a newer release")
+	// ErrBadRecord is returned when a record cannot be read: another program has written it, or it
+	// is damaged. The error names the node. It stays as it is until somebody writes or deletes it.
+	ErrBadRecord = failure.Sentinel("record cannot be read")
+)
+
 // Errors of bad input.
 var (
 	// ErrInvalidConfig is returned when a configuration value cannot be used.

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
 // NodeValue is what a node held at one moment.
@@ -173,7 +174,7 @@ func (n *followedNode) followSession(ctx context.Context, s *Session) error {
 	for sync := true; ; {
 		reads := n.readsToAnswer()
 		if sync || reads.isReadDue() {
-			if err := s.Primitives().SyncForWatch(ctx, n.path, reads.isReadDue()); err != nil {
+			if err := primitives.Of(s).SyncForWatch(ctx, n.path, reads.isReadDue()); err != nil {
 				return err
 			}
 		}

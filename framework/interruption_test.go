@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -60,7 +61,7 @@ func holdThrough(t *testing.T, timeout, after, lasts time.Duration, begin, end f
 		s := session(t, m)
 		c, err2 := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err2)
-		h, err2 := s.Primitives().Hold(t.Context(), c)
+		h, err2 := primitives.Of(s).Hold(t.Context(), c)
 		require.NoError(t, err2)
 		awaitHeartbeat(t, s)
 		time.Sleep(after)

@@ -35,7 +35,7 @@ func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b primit
 		s := session(t, zktest.Start(t).Member(t, "a", config, framework.WithClock(clock)))
 		var holds []primitives.Hold
 		for _, path := range []string{"/a", "/b"} {
-			h, err := s.Primitives().Hold(context.WithValue(t.Context(), valueKey{}, path), createOwn(t, s, path))
+			h, err := primitives.Of(s).Hold(context.WithValue(t.Context(), valueKey{}, path), createOwn(t, s, path))
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}

@@ -46,14 +46,14 @@ func createProtected(ctx context.Context, s *framework.Session, dir, name string
 // createTogether creates protected nodes.
 func createTogether(ctx context.Context, s *framework.Session,
 	c primitives.ProtectedCreate) ([]primitives.Created, error) {
-	made, err := s.Primitives().CreateProtected(ctx, c)
+	made, err := primitives.Of(s).CreateProtected(ctx, c)
 	return made.Nodes, err
 }
 
 // createAndList creates one protected node and lists its directory behind that.
 func createAndList(ctx context.Context, s *framework.Session, dir, name string,
 	data []byte) (primitives.Created, []string, error) {
-	made, err := s.Primitives().CreateProtected(ctx,
+	made, err := primitives.Of(s).CreateProtected(ctx,
 		primitives.ProtectedCreate{Dir: dir, Name: name, Data: data, List: true})
 	if err != nil {
 		return primitives.Created{}, nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -113,7 +114,7 @@ func TestHeartbeatsAreAnsweredBetweenLargeLists(t *testing.T) {
 		}
 		s, suspended := narrowMember(t, zk, "a", 200_000)
 		hold := held(t, s, "/held")
-		lists, err := s.Primitives().ListAll(t.Context(), dirs...)
+		lists, err := primitives.Of(s).ListAll(t.Context(), dirs...)
 		require.NoError(t, err)
 		for _, l := range lists {
 			require.Len(t, l.Names, children)

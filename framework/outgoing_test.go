@@ -164,19 +164,19 @@ func TestSendQueueIsBounded(t *testing.T) {
 func TestAQueuedDeletionComesFirst(t *testing.T) {
 	kinds := map[string]func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded{
 		"one by one": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
-			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path),
-				s.Primitives().Discard(queued, "/two"), s.Primitives().Discard(queued, "/three")}
+			return []primitives.Discarded{primitives.Of(s).Discard(queued, node.Path),
+				primitives.Of(s).Discard(queued, "/two"), primitives.Of(s).Discard(queued, "/three")}
 		},
 		"several together": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
-			return []primitives.Discarded{s.Primitives().Discard(queued, node.Path, "/two", "/three")}
+			return []primitives.Discarded{primitives.Of(s).Discard(queued, node.Path, "/two", "/three")}
 		},
 		"an own node": func(s *framework.Session, node primitives.Created, queued func()) []primitives.Discarded {
-			return []primitives.Discarded{s.Primitives().Discard(queued, "/two"),
-				s.Primitives().DiscardOwn(queued, node), s.Primitives().Discard(queued, "/three")}
+			return []primitives.Discarded{primitives.Of(s).Discard(queued, "/two"),
+				primitives.Of(s).DiscardOwn(queued, node), primitives.Of(s).Discard(queued, "/three")}
 		},
 		"an own node and companions": func(s *framework.Session, node primitives.Created,
 			queued func()) []primitives.Discarded {
-			return []primitives.Discarded{s.Primitives().DiscardOwn(queued, node, "/two", "/three")}
+			return []primitives.Discarded{primitives.Of(s).DiscardOwn(queued, node, "/two", "/three")}
 		},
 	}
 	for kind, discard := range kinds {
@@ -250,7 +250,7 @@ func TestARefusedDeletionKeepsNoOthers(t *testing.T) {
 		for _, path := range []string{"/one", "/two"} {
 			require.NoError(t, s.Create(t.Context(), path, nil, framework.Ephemeral))
 		}
-		gone := s.Primitives().Discard(nil, "/one", "/parent", "/missing", "/other", "/two")
+		gone := primitives.Of(s).Discard(nil, "/one", "/parent", "/missing", "/other", "/two")
 		time.Sleep(time.Second)
 		require.ElementsMatch(t, []string{"parent", "other", "zookeeper"}, zk.Children("/"))
 		select {
@@ -281,7 +281,7 @@ func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
 					primitives.ProtectedCreate{Dir: "/", Name: "one", Plain: true, Unnumbered: true})
 				require.NoError(t, err)
 				m.Link.Delay(time.Millisecond)
-				gone := s.Primitives().DiscardOwn(nil, node[0])
+				gone := primitives.Of(s).DiscardOwn(nil, node[0])
 				time.Sleep(3500 * time.Microsecond) // the node is deleted, and the answer is on its way
 				m.Link.Cut()
 				require.NoError(t, other.Create(t.Context(), "/one", nil, framework.Ephemeral))
@@ -310,7 +310,7 @@ func TestARefusedCompanionIsStillToBeDeleted(t *testing.T) {
 			primitives.ProtectedCreate{Dir: "/", Name: "own", Plain: true, Unnumbered: true})
 		require.NoError(t, err)
 		lost := zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
-		gone := s.Primitives().DiscardOwn(nil, node[0], "/companion")
+		gone := primitives.Of(s).DiscardOwn(nil, node[0], "/companion")
 		<-lost.Hit()
 		require.ElementsMatch(t, []string{"companion", "zookeeper"}, zk.Children("/"))
 		time.Sleep(time.Minute)
@@ -336,12 +336,12 @@ func TestADeletionEndsWithItsSession(t *testing.T) {
 		s := session(t, m)
 		require.NoError(t, s.Create(t.Context(), "/n", nil, framework.Ephemeral))
 		m.Link.Cut()
-		gone := s.Primitives().Discard(nil, "/n")
+		gone := primitives.Of(s).Discard(nil, "/n")
 		<-s.Done()
 		<-gone.Done()
 		require.Zero(t, gone.Zxid())
 		select {
-		case <-s.Primitives().Discard(nil, "/n").Done():
+		case <-primitives.Of(s).Discard(nil, "/n").Done():
 		default:
 			require.Fail(t, "the session has ended, and the node with it")
 		}
@@ -360,7 +360,7 @@ func TestADeletionEndsWithItsClient(t *testing.T) {
 		s := session(t, m)
 		require.NoError(t, s.Create(ctx, "/n", nil, framework.Ephemeral))
 		zk.DelayReplies(time.Hour, zktest.Match{Op: zktest.OpDelete})
-		gone := s.Primitives().Discard(nil, "/n")
+		gone := primitives.Of(s).Discard(nil, "/n")
 		require.ErrorIs(t, m.Close(ctx), framework.ErrUnconfirmed)
 		<-gone.Done()
 		require.Zero(t, gone.Zxid())

@@ -94,7 +94,7 @@ func TestASessionOwnsNoMoreThanItsBound(t *testing.T) {
 				require.NoError(t, err, "what does not go with the session is not counted")
 
 				require.NoError(t, s.Delete(ctx, all[0][0], framework.AnyVersion))
-				<-s.Primitives().Discard(nil, all[1][0], all[1][1:]...).Done()
+				<-primitives.Of(s).Discard(nil, all[1][0], all[1][1:]...).Done()
 				_, err = s.Multi(ctx, framework.DeleteOp(all[2][0], framework.AnyVersion))
 				require.NoError(t, err)
 				require.Equal(t, ownedOnServer(zk, s), framework.OwnedBytes(s))

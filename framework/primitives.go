@@ -7,8 +7,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
-// Primitives returns the operations that only the recipes of this module use.
-func (s *Session) Primitives() primitives.Operations { return operations{s} }
+func init() {
+	primitives.OfSession = func(session any) primitives.Operations { return operations{session.(*Session)} }
+}
 
 // operations implements primitives.Operations.
 type operations struct{ s *Session }

@@ -126,7 +126,7 @@ func TestProtectedCreateMakesReapedDirectoriesAgain(t *testing.T) {
 		for range 5 {
 			c, err := createProtected(t.Context(), s, "/dir/deep", "lock-", nil)
 			require.NoError(t, err)
-			<-s.Primitives().Discard(nil, c.Path).Done()
+			<-primitives.Of(s).Discard(nil, c.Path).Done()
 			time.Sleep(10 * time.Minute)
 			_, there := zk.Node("/dir")
 			require.False(t, there, "reaped")
@@ -158,7 +158,7 @@ func TestHoldEndsWithItsNode(t *testing.T) {
 		for range 250 { // more than one heartbeat names
 			c, err := createProtected(t.Context(), s, "/dir", "lock-", nil)
 			require.NoError(t, err)
-			h, err := s.Primitives().Hold(t.Context(), c)
+			h, err := primitives.Of(s).Hold(t.Context(), c)
 			require.NoError(t, err)
 			holds = append(holds, h)
 		}
@@ -188,7 +188,7 @@ func TestHoldKeepsValuesNotDeadlines(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Second)
 		c, err := createProtected(ctx, s, "/dir", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Primitives().Hold(ctx, c)
+		h, err := primitives.Of(s).Hold(ctx, c)
 		require.NoError(t, err)
 		cancel()
 		require.NoError(t, h.Context().Err())

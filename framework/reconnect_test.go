@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/wire"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -27,7 +28,7 @@ func TestAReadWithAnEndedLeasesContextReturns(t *testing.T) {
 		s := session(t, m)
 		c, err := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Primitives().Hold(t.Context(), c)
+		h, err := primitives.Of(s).Hold(t.Context(), c)
 		require.NoError(t, err)
 		require.NoError(t, zk.Expire(s.ID()))
 		<-h.Context().Done()

@@ -195,7 +195,7 @@ func TestDiscardOwnSparesANodeOfAnotherSession(t *testing.T) {
 		require.NoError(t, b.Delete(ctx, "/dir/claim", framework.AnyVersion))
 		_, err = createTogether(ctx, b, claim)
 		require.NoError(t, err)
-		<-a.Primitives().DiscardOwn(nil, created[0]).Done()
+		<-primitives.Of(a).DiscardOwn(nil, created[0]).Done()
 		require.Equal(t, []string{"claim"}, zk.Children("/dir"))
 	})
 }
@@ -209,7 +209,7 @@ func TestRefusedDeletionHasNoZxid(t *testing.T) {
 		created, err := createProtected(ctx, s, "/dir", "lock-", nil)
 		require.NoError(t, err)
 		require.NoError(t, s.Delete(ctx, created.Path, framework.AnyVersion))
-		d := s.Primitives().Discard(nil, created.Path)
+		d := primitives.Of(s).Discard(nil, created.Path)
 		<-d.Done()
 		require.Zero(t, d.Zxid())
 	})
@@ -257,7 +257,7 @@ func TestAnEndedSessionGivesNoHold(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, zk.Expire(s.ID()))
 		<-s.Done()
-		_, err = s.Primitives().Hold(t.Context(), created)
+		_, err = primitives.Of(s).Hold(t.Context(), created)
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 	})
 }

@@ -30,9 +30,9 @@ func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 			}
 		})
 		var discarded primitives.Discarded
-		context.AfterFunc(s.Context(), func() { discarded = s.Primitives().Discard(nil, "/place") })
+		context.AfterFunc(s.Context(), func() { discarded = primitives.Of(s).Discard(nil, "/place") })
 		m.Link.Delay(100 * time.Millisecond)
-		s.Primitives().Discard(nil, "/former") // Close waits for it, so that the other deletion could still be sent
+		primitives.Of(s).Discard(nil, "/former") // Close waits for it, so that the other deletion could still be sent
 		require.NoError(t, m.Client.Close(t.Context()))
 		synctest.Wait()
 		<-discarded.Done()
@@ -59,7 +59,7 @@ func TestEndedSessionHasNoLease(t *testing.T) {
 				m := zk.Member(t, "a", config)
 				s := session(t, m)
 				node := createOwn(t, s, "/held")
-				_, err := s.Primitives().Hold(t.Context(), node)
+				_, err := primitives.Of(s).Hold(t.Context(), node)
 				require.NoError(t, err)
 				require.Positive(t, s.LeaseRemaining())
 				end(t, zk, m, s.ID())

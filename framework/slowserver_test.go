@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -33,8 +34,8 @@ func TestALateProofEndsNoConnectionWithoutStake(t *testing.T) {
 		leaves bool
 	}{
 		"nothing":      {func(*testing.T, *framework.Session) {}, false},
-		"a join":       {func(_ *testing.T, s *framework.Session) { s.Primitives().BeginJoin() }, false},
-		"next in line": {func(_ *testing.T, s *framework.Session) { s.Primitives().StayAwake() }, true},
+		"a join":       {func(_ *testing.T, s *framework.Session) { primitives.Of(s).BeginJoin() }, false},
+		"next in line": {func(_ *testing.T, s *framework.Session) { primitives.Of(s).StayAwake() }, true},
 		"a hold":       {func(t *testing.T, s *framework.Session) { held(t, s, "/held") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,12 +61,12 @@ func TestASilentServerIsLeftAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := zktest.Start(t).Member(t, "a", sleepy)
 		s := awake(t, m)
-		s.Primitives().BeginJoin()
+		primitives.Of(s).BeginJoin()
 		m.Link.BlackHole(true, true)
 		time.Sleep(timeout/2 + time.Second)
 		require.Greater(t, m.Link.Dials(), 1)
 		m.Link.Heal()
-		s.Primitives().EndJoin()
+		primitives.Of(s).EndJoin()
 	})
 }
 
@@ -91,7 +92,7 @@ func TestAHoldOnASlowServerHasAWholeLease(t *testing.T) {
 			}
 			slow.Cancel()
 		}()
-		_, err := s.Primitives().Hold(ctx, node)
+		_, err := primitives.Of(s).Hold(ctx, node)
 		require.NoError(t, err)
 		require.Equal(t, 2, m.Link.Dials())
 		require.Less(t, time.Since(began), timeout/4+time.Second)
@@ -105,7 +106,7 @@ func TestASlowServerIsLeftAfterATimeout(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", sleepy)
 		s := awake(t, m)
-		s.Primitives().BeginJoin()
+		primitives.Of(s).BeginJoin()
 		slow := slowSyncs(zk, timeout*28/100)
 		defer slow.Cancel()
 		time.Sleep(timeout)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -49,7 +50,7 @@ func TestALeaseEndsEarlierWhenAServerGrantsLess(t *testing.T) {
 		s := session(t, m)
 		c, err := createProtected(t.Context(), s, "/d", "lock-", nil)
 		require.NoError(t, err)
-		h, err := s.Primitives().Hold(t.Context(), c)
+		h, err := primitives.Of(s).Hold(t.Context(), c)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		link.Reset()

@@ -110,7 +110,7 @@ func TestThrottledCreatesLeaveOneNode(t *testing.T) {
 				require.Positive(t, time.Since(began), "it pauses between tries")
 				require.Len(t, created, 1)
 				require.Equal(t, []string{created[0].Path[len("/dir/"):]}, zk.Children("/dir"))
-				s.Primitives().Discard(nil, created[0].Path)
+				primitives.Of(s).Discard(nil, created[0].Path)
 				time.Sleep(time.Second)
 				require.Empty(t, zk.Children("/dir"))
 

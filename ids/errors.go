@@ -2,15 +2,12 @@ package ids
 
 import (
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
 	// ErrForeign is returned when the node at the path has other data than a node of this kind. The
 	// node is left as it is.
 	ErrForeign = failure.Sentinel("path is used by something else")
-	// ErrNewer is returned when a newer release has written the node, and this one cannot read it.
-	ErrNewer = recipe.ErrNewer
 	// ErrSetBack is returned when a sequence's node was deleted, or has a lower number than this
 	// process has written: numbers from there on may have been given already. Write a number into
 	// the node that is higher than all that were given, or use another path.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -27,7 +28,8 @@ type sequenceRecord struct {
 	unknown recipe.Unknown
 }
 
-// parseSequence decodes the data of a sequence's node. The error wraps ErrForeign or ErrNewer.
+// parseSequence decodes the data of a sequence's node. The error wraps ErrForeign or
+// framework.ErrNewer.
 func parseSequence(path string, data []byte) (r sequenceRecord, err error) {
 	r.unknown, err = recipe.Decode(data, recordVersion, &r)
 	if err := checkRecord(path, sequenceKind, r.Kind, err); err != nil {
@@ -53,7 +55,7 @@ type workersRecord struct {
 }
 
 // parseWorkers decodes the data of the node at the path of workers. The error wraps ErrForeign or
-// ErrNewer.
+// framework.ErrNewer.
 func parseWorkers(path string, data []byte) (r workersRecord, err error) {
 	_, err = recipe.Decode(data, recordVersion, &r)
 	return r, checkRecord(path, workersKind, r.Kind, err)
@@ -73,7 +75,7 @@ type slotRecord struct {
 	unknown recipe.Unknown
 }
 
-// parseSlot decodes the data of a slot's node. The error wraps ErrForeign or ErrNewer.
+// parseSlot decodes the data of a slot's node. The error wraps ErrForeign or framework.ErrNewer.
 func parseSlot(path string, data []byte) (r slotRecord, err error) {
 	r.unknown, err = recipe.Decode(data, recordVersion, &r)
 	if err := checkRecord(path, slotKind, r.Kind, err); err != nil {
@@ -105,7 +107,7 @@ func (r ownerRecord) encode() []byte {
 // than want, and else err.
 func checkRecord(path, want, kind string, err error) error {
 	switch {
-	case errors.Is(err, recipe.ErrCorrupt):
+	case errors.Is(err, framework.ErrBadRecord):
 		return fmt.Errorf("%w: %s does not hold a record of kind %q", ErrForeign, path, want)
 	case kind != want:
 		return fmt.Errorf("%w: %s holds a record of kind %.40q, not %q", ErrForeign, path, kind, want)

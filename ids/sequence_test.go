@@ -230,7 +230,7 @@ func TestForeignNodesStayAsTheyAre(t *testing.T) {
 		"other kind": {`{"v":1,"kind":"latch","size":3}`, ids.ErrForeign},
 		"negative":   {`{"v":1,"kind":"sequence","next":-3}`, ids.ErrForeign},
 		"too large":  {`{"v":1,"kind":"sequence","next":9223372036854775808}`, ids.ErrForeign},
-		"newer":      {`{"v":2,"kind":"sequence","next":3}`, ids.ErrNewer},
+		"newer":      {`{"v":2,"kind":"sequence","next":3}`, framework.ErrNewer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

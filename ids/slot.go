@@ -173,7 +173,7 @@ func (o *slotClaimer) claimSlot(ctx context.Context, s *framework.Session) error
 			return err
 		}
 	}
-	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(s).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: path, Name: "owner", Unnumbered: true, Data: ownerRecord{By: o.client.Config().Identity}.encode(),
 		With: []framework.Op{framework.SetOp(path, chosen.record.encode(), chosen.version)},
 	})
@@ -209,7 +209,7 @@ func (o *slotClaimer) createSlot(ctx context.Context, s *framework.Session, numb
 // releaseSlot deletes the owner node, and returns when the node is gone or its session has ended.
 func (o *slotClaimer) releaseSlot() {
 	if o.owned != nil {
-		o.deletion.Await(o.owned.session.Primitives().Discard(nil, o.owned.owner))
+		o.deletion.Await(primitives.Of(o.owned.session).Discard(nil, o.owned.owner))
 	}
 }
 

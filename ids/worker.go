@@ -109,7 +109,7 @@ func (w *Worker) Validate() error { return w.err }
 
 // Next returns the next id. It takes an id of a reserved window from memory, also when ctx has
 // ended. Without a window it waits for a reservation until ctx ends. The error is that of ctx or
-// wraps ErrNoSlot, ErrMismatch, ErrForeign, ErrNewer, ErrExhausted, ErrClosed, ErrOption,
+// wraps ErrNoSlot, ErrMismatch, ErrForeign, framework.ErrNewer, ErrExhausted, ErrClosed, ErrOption,
 // framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. Next may be called again
 // after any error.
 func (w *Worker) Next(ctx context.Context) (int64, error) {

@@ -410,7 +410,7 @@ func TestWorkersOfOnePathAgree(t *testing.T) {
 		require.ErrorIs(t, err, ids.ErrForeign)
 		for data, want := range map[string]error{
 			"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"sequence","next":3}`: ids.ErrForeign,
-			`{"v":2,"kind":"workers","slots":2}`: ids.ErrNewer,
+			`{"v":2,"kind":"workers","slots":2}`: framework.ErrNewer,
 		} {
 			w.put(m, path+"x", data)
 			_, err := ids.NewWorker(m.Client, path+"x", 2).Next(t.Context())
@@ -423,7 +423,7 @@ func TestWorkersOfOnePathAgree(t *testing.T) {
 func TestForeignSlotsStayAsTheyAre(t *testing.T) {
 	for data, want := range map[string]error{
 		"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"slot","until":-1}`: ids.ErrForeign,
-		`{"v":2,"kind":"slot","until":3}`:             ids.ErrNewer,
+		`{"v":2,"kind":"slot","until":3}`:             framework.ErrNewer,
 		`{"v":1,"kind":"slot","until":3145708055552}`: ids.ErrExhausted,
 	} {
 		in(t, func(t *testing.T, w *world) {

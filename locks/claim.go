@@ -102,7 +102,7 @@ func (c *Claim) createAndLease(ctx, caller context.Context, m *pathMutex) (*Leas
 	}
 	lease := &Lease{client: c.lock.client, path: c.lock.path, kind: claimKind, node: nodes.path,
 		guardNode: nodes.guardNode, token: nodes.zxid, session: m.s, key: c.lock.key}
-	nodes.Hold, err = m.s.Primitives().Hold(leaseContext{caller, lease},
+	nodes.Hold, err = primitives.Of(m.s).Hold(leaseContext{caller, lease},
 		primitives.Created{Path: nodes.path, Zxid: nodes.zxid},
 		primitives.Created{Path: nodes.guardNode, Zxid: nodes.zxid})
 	if err != nil {
@@ -142,7 +142,7 @@ func (n *claimedNodes) Release(cause error, queued func()) primitives.Discarded 
 // discard deletes the guard's node, and the claim's node if it is still this one, in the
 // background. It unlocks the mutex when they are gone.
 func (n *claimedNodes) discard(queued func()) primitives.Discarded {
-	d := n.mutex.s.Primitives().DiscardOwn(queued, primitives.Created{Path: n.path, Zxid: n.zxid}, n.guardNode)
+	d := primitives.Of(n.mutex.s).DiscardOwn(queued, primitives.Created{Path: n.path, Zxid: n.zxid}, n.guardNode)
 	return primitives.Then(d, n.mutex.unlockPath)
 }
 
@@ -166,7 +166,7 @@ func (c *Claim) createNodes(ctx context.Context, m *pathMutex) (*claimedNodes, e
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		created, err := m.s.Primitives().CreateProtected(context.WithoutCancel(ctx), create) // ends with the session
+		created, err := primitives.Of(m.s).CreateProtected(context.WithoutCancel(ctx), create) // ends with the session
 		if err != nil {
 			done <- outcome{err: err}
 			return
@@ -210,7 +210,7 @@ type pathMutexKey struct{ path string }
 
 // pathMutexOf returns the session's path mutex, for one use.
 func pathMutexOf(s *framework.Session, path string) *pathMutex {
-	locked := s.Primitives().Share(pathMutexKey{path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
+	locked := primitives.Of(s).Share(pathMutexKey{path}, func() any { return make(chan struct{}, 1) }).(chan struct{})
 	return &pathMutex{s, path, locked}
 }
 
@@ -220,7 +220,7 @@ func (m *pathMutex) tryLock() bool {
 	case m.locked <- struct{}{}:
 		return true
 	default:
-		m.s.Primitives().Unshare(pathMutexKey{m.path})
+		primitives.Of(m.s).Unshare(pathMutexKey{m.path})
 		return false
 	}
 }
@@ -232,7 +232,7 @@ func (m *pathMutex) lockPath(ctx context.Context) error {
 	case m.locked <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		m.s.Primitives().Unshare(pathMutexKey{m.path})
+		primitives.Of(m.s).Unshare(pathMutexKey{m.path})
 		return failure.Ended(ctx)
 	case <-m.s.Done():
 		return context.Cause(m.s.Context())
@@ -242,5 +242,5 @@ func (m *pathMutex) lockPath(ctx context.Context) error {
 // unlockPath lets the next goroutine lock the mutex, and ends the use.
 func (m *pathMutex) unlockPath() {
 	<-m.locked
-	m.s.Primitives().Unshare(pathMutexKey{m.path})
+	primitives.Of(m.s).Unshare(pathMutexKey{m.path})
 }

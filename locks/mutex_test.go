@@ -251,7 +251,7 @@ func TestForeignChildrenAndOtherKinds(t *testing.T) {
 		require.NoError(t, a.Create(t.Context(), path+"/readme", nil, framework.Persistent))
 		l := lock(t, a.Client)
 		require.NoError(t, l.Release(t.Context()))
-		_, err := sessionOf(t, a).Primitives().CreateProtected(t.Context(),
+		_, err := primitives.Of(sessionOf(t, a)).CreateProtected(t.Context(),
 			primitives.ProtectedCreate{Dir: path, Name: "__READ__"})
 		require.NoError(t, err)
 		_, err = locks.NewMutex(a.Client, path).Lock(t.Context())

@@ -199,7 +199,7 @@ const permitRecordVersion = 1
 func parsePermitRecord(data []byte) (p permitRecord, err error) {
 	p.unknown, err = recipe.Decode(data, permitRecordVersion, &p)
 	if err == nil && (p.Declared < 1 || p.Permits < 1) {
-		err = fmt.Errorf("%w: its numbers must be more than 0: %q", recipe.ErrCorrupt, data)
+		err = fmt.Errorf("%w: its numbers must be more than 0: %q", framework.ErrBadRecord, data)
 	}
 	if err != nil {
 		return p, fmt.Errorf("the record of the permits: %w", err)

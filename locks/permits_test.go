@@ -84,7 +84,7 @@ func TestPermitsAreReturnedInTheTimeOfACleanup(t *testing.T) {
 		s := NewSemaphore(client, "/a", 1)
 		session, err := client.Session(t.Context())
 		require.NoError(t, err)
-		created, err := session.Primitives().CreateProtected(t.Context(),
+		created, err := primitives.Of(session).CreateProtected(t.Context(),
 			primitives.ProtectedCreate{Dir: s.leases, Name: leaseName})
 		require.NoError(t, err)
 		refused := server.Throttle(1000, zktest.Match{Op: zktest.OpDelete})

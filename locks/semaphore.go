@@ -221,7 +221,7 @@ func (s *Semaphore) takePermits(ctx, caller context.Context, c *waitline.Contend
 		if err != nil {
 			return nil, err
 		}
-		created, err := c.Session().Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+		created, err := primitives.Of(c.Session()).CreateProtected(ctx, primitives.ProtectedCreate{
 			Dir: s.leases, Name: leaseName, Data: s.lock.contenderData(ctx), Count: n,
 			With: []framework.Op{framework.CheckOp(s.limit.node, p.version),
 				framework.DeleteOp(c.Node().Path, framework.AnyVersion)},
@@ -252,7 +252,7 @@ func (s *Semaphore) takePermits(ctx, caller context.Context, c *waitline.Contend
 func (s *Semaphore) returnPermits(ctx context.Context, sess *framework.Session, created []primitives.Created,
 	reason error) error {
 	nodes := createdPaths(created)
-	d := sess.Primitives().Discard(nil, nodes[0], nodes[1:]...)
+	d := primitives.Of(sess).Discard(nil, nodes[0], nodes[1:]...)
 	if !errors.Is(reason, errRecordReplaced) {
 		return reason
 	}
@@ -277,9 +277,9 @@ func (s *Semaphore) newLease(caller context.Context, sess *framework.Session,
 	lease := &Lease{client: s.lock.client, path: s.lock.path, kind: semaphoreKind, node: held.nodes[0],
 		nodes: held.nodes, token: created[0].Zxid, session: sess}
 	var err error
-	held.Hold, err = sess.Primitives().Hold(leaseContext{caller, lease}, created[0], created[1:]...)
+	held.Hold, err = primitives.Of(sess).Hold(leaseContext{caller, lease}, created[0], created[1:]...)
 	if err != nil {
-		sess.Primitives().Discard(nil, held.nodes[0], held.nodes[1:]...)
+		primitives.Of(sess).Discard(nil, held.nodes[0], held.nodes[1:]...)
 		return nil, err
 	}
 	return s.lock.begin(lease, held), nil
@@ -294,7 +294,7 @@ type heldPermits struct {
 
 func (p *heldPermits) Release(cause error, queued func()) primitives.Discarded {
 	p.End(cause)
-	return p.session.Primitives().Discard(queued, p.nodes[0], p.nodes[1:]...)
+	return primitives.Of(p.session).Discard(queued, p.nodes[0], p.nodes[1:]...)
 }
 
 // findRoom returns the record if n permits are free, and fails with ErrNotAcquired otherwise.
@@ -326,8 +326,8 @@ func (s *Semaphore) waitForRoom(ctx context.Context, sess *framework.Session, n 
 	if s.lock.opts.onWait != nil { // the first in line waits for holders
 		s.lock.opts.onWait(0)
 	}
-	sess.Primitives().StayAwake()
-	defer sess.Primitives().MaySleep()
+	primitives.Of(sess).StayAwake()
+	defer primitives.Of(sess).MaySleep()
 	for {
 		p, free, err := s.findRoomOrWait(ctx, sess, n)
 		if free || err != nil {

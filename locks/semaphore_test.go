@@ -325,7 +325,7 @@ func TestCancelledAcquireLeavesNoNodes(t *testing.T) {
 func TestCuratorsLeasesCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("m")
-		foreign, err := sessionOf(t, m).Primitives().CreateProtected(t.Context(),
+		foreign, err := primitives.Of(sessionOf(t, m)).CreateProtected(t.Context(),
 			primitives.ProtectedCreate{Dir: pool + "/leases", Name: "lease-", Data: []byte("10.0.0.1")})
 		require.NoError(t, err)
 		s := locks.NewSemaphore(m.Client, pool, 1)

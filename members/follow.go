@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -90,7 +91,7 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 	}
 	for sync := true; ; {
 		if sync {
-			if err := s.Primitives().SyncForWatch(ctx, w.reader.group.path, w.last == nil); err != nil {
+			if err := primitives.Of(s).SyncForWatch(ctx, w.reader.group.path, w.last == nil); err != nil {
 				return err
 			}
 		}

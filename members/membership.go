@@ -293,7 +293,7 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 	}
 	name := znode.ProtectedPrefix + uuid.NewString() + "-" + memberName
 	node := m.group.nodePath(name)
-	_, err = s.Primitives().CreateProtected(m.ctx,
+	_, err = primitives.Of(s).CreateProtected(m.ctx,
 		primitives.ProtectedCreate{Dir: m.group.path, Name: name, Data: data, Plain: true, Unnumbered: true})
 	switch {
 	case err == nil:
@@ -318,7 +318,7 @@ func (m *Membership) stayOnSession(s *framework.Session) error {
 // deleteNode deletes the member's node on a session, and with it the nodes of former sessions that
 // deleteFormer has not deleted: the member is not listed any more then.
 func (m *Membership) deleteNode(s *framework.Session, node string) {
-	deletion := s.Primitives().Discard(nil, node, m.former...)
+	deletion := primitives.Of(s).Discard(nil, node, m.former...)
 	m.deletion.Await(deletion)
 	if deletion.Err() != nil {
 		m.former = append(m.former, node)

@@ -37,7 +37,7 @@ func (r memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Enco
 // ID is the node's name. Of a newer release's record it decodes the fields that it knows.
 func decodeMember(name string, data []byte) memberRecord {
 	var r memberRecord
-	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, recipe.ErrNewer) || r.ID == "" {
+	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, framework.ErrNewer) || r.ID == "" {
 		return memberRecord{ID: name}
 	}
 	return r
@@ -67,7 +67,7 @@ func (r cordonRecord) encode() ([]byte, error) {
 // knows. Data that cannot be decoded are a record without a request.
 func decodeRecord(data []byte) (r cordonRecord) {
 	unknown, err := recipe.Decode(data, recordVersion, &r)
-	if errors.Is(err, recipe.ErrNewer) {
+	if errors.Is(err, framework.ErrNewer) {
 		var newer struct {
 			Version int `json:"v"`
 			cordonRecord

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // FuzzRecord: any data of the node is a record that can be written again, or an error.
@@ -21,7 +23,7 @@ func FuzzRecord(f *testing.F) {
 		var r recordAtVersion
 		var err error
 		if r.findingsRecord, r.unknown, err = decodeRecord(data); err != nil {
-			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord), "%v", err)
+			require.True(t, errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer), "%v", err)
 			return
 		}
 		again, err := r.encodeRecord()

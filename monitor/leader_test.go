@@ -340,9 +340,9 @@ func TestRunRefusesInvalidArgumentsAndRecords(t *testing.T) {
 		}
 		for data, want := range map[string]error{
 			`{"v":1,"root":"/other","findings":[]}`: monitor.ErrForeign,
-			`{"v":2,"root":"/app"}`:                 monitor.ErrNewerRecord,
-			`x`:                                     monitor.ErrBadRecord,
-			`{"v":1,"root":"/app","findings":[{}]}`: monitor.ErrBadRecord,
+			`{"v":2,"root":"/app"}`:                 framework.ErrNewer,
+			`x`:                                     framework.ErrBadRecord,
+			`{"v":1,"root":"/app","findings":[{}]}`: framework.ErrBadRecord,
 		} {
 			w.put(m, path+"/findings", data, framework.Persistent)
 			require.ErrorIs(t, monitor.New(m.Client, path, root).Run(t.Context()), want)

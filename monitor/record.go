@@ -48,7 +48,7 @@ func decodeRecord(data []byte) (r findingsRecord, unknown recipe.Unknown, err er
 	for _, f := range r.Findings {
 		if f.Problem == "" || f.Path == "" || f.ID == "" || seen[f.key()] {
 			return findingsRecord{}, nil,
-				fmt.Errorf("%w: a finding lacks its problem, path or id, or is there twice", ErrBadRecord)
+				fmt.Errorf("%w: a finding lacks its problem, path or id, or is there twice", framework.ErrBadRecord)
 		}
 		seen[f.key()] = true
 	}
@@ -60,7 +60,7 @@ func (r recordAtVersion) encodeRecord() ([]byte, error) {
 }
 
 // readRecord reads the record at path after a sync. A missing node is a record without findings.
-// The error wraps ErrForeign, ErrBadRecord or ErrNewerRecord, or is a transient one.
+// The error wraps ErrForeign, framework.ErrBadRecord or framework.ErrNewer, or is a transient one.
 func readRecord(ctx context.Context, client *framework.Client, path, root string) (r recordAtVersion, err error) {
 	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, path); err != nil {

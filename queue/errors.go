@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -65,9 +64,6 @@ var (
 	ErrMismatch = errors.New("queue differs from the stored one")
 	// ErrNotQueue is returned when the node at the path is not a queue.
 	ErrNotQueue = queuelayout.ErrNotQueue
-	// ErrNewer is returned when a newer release has stored the queue, or an item, in a form that
-	// this one cannot read.
-	ErrNewer = recipe.ErrNewer
 	// ErrCodec is returned when an item cannot be encoded. It is also the reason of dead letters
 	// that cannot be decoded.
 	ErrCodec = errors.New("codec")

@@ -383,7 +383,7 @@ func TestNewItemsWakeOneConsumerEach(t *testing.T) {
 
 func TestForeignRecordsAreRefused(t *testing.T) {
 	for data, want := range map[string]error{
-		`{"v":3,"recipe":"queue","order":"strict"}`:               ErrNewer,
+		`{"v":3,"recipe":"queue","order":"strict"}`:               framework.ErrNewer,
 		`{"v":1,"recipe":"queue","order":"strict"}`:               ErrNotQueue,
 		`{"v":2,"recipe":"queue","order":"some"}`:                 ErrNotQueue,
 		`{"v":2,"recipe":"queue","order":"strict","capacity":-1}`: ErrNotQueue,

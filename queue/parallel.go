@@ -210,7 +210,7 @@ func (p *parallelOrder) redeemTicket(ctx context.Context, t *segmentTicket) {
 	}
 	c := &claimedItem{session: p.cs, id: t.item, node: t.itemNode, version: n.Stat.Version, ticket: t.node.Path}
 	c.readItem(n.Data, n.Stat)
-	hold, lost := p.s.Primitives().Hold(context.Background(), t.node)
+	hold, lost := primitives.Of(p.s).Hold(context.Background(), t.node)
 	if lost != nil {
 		p.endClaims(ctx, 1, cmp.Or(err, lost))
 		return

@@ -71,7 +71,7 @@ func TestStrictProgressChangedByOthers(t *testing.T) {
 		"newer": {func(ctx context.Context, s *framework.Session, node string) error {
 			_, err := s.Set(ctx, node, []byte(`{"v":2}`), framework.AnyVersion)
 			return err
-		}, ErrNewer},
+		}, framework.ErrNewer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -76,7 +77,7 @@ func (f *listFollower) onSession(ctx context.Context, s *framework.Session) erro
 	for {
 		if sync {
 			strict = !f.hasRead || f.emptyListUnconfirmed
-			if err := s.Primitives().SyncForWatch(ctx, f.dir, strict); err != nil {
+			if err := primitives.Of(s).SyncForWatch(ctx, f.dir, strict); err != nil {
 				return err
 			}
 		}

@@ -259,7 +259,7 @@ func (g *Registration) keepOnSessions() {
 	g.mu.Unlock()
 	g.failChanges(err) // before the deletion, which may last as long as the session
 	if g.nodeSession != nil {
-		g.deletion.Await(g.nodeSession.Primitives().DiscardOwn(nil, g.node))
+		g.deletion.Await(primitives.Of(g.nodeSession).DiscardOwn(nil, g.node))
 	}
 }
 
@@ -339,7 +339,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 func (g *Registration) createNode(s *framework.Session) error {
 	for g.nodeSession != s {
 		g.countListed(false)
-		created, err := s.Primitives().CreateProtected(g.ctx,
+		created, err := primitives.Of(s).CreateProtected(g.ctx,
 			primitives.ProtectedCreate{Dir: g.dir, Name: g.id, Plain: true, Unnumbered: true, Data: g.data})
 		if err == nil {
 			g.tel.countCreate(g.lastOwner == 0)

@@ -29,7 +29,8 @@ const (
 	maxChanges     = 32
 )
 
-// decodeChanges reads the stored changes. Its error wraps ErrNewerState or ErrBadState.
+// decodeChanges reads the stored changes. Its error wraps framework.ErrNewer or
+// framework.ErrBadRecord.
 func decodeChanges(data []byte) (c changeLog, err error) {
 	c.unknown, err = recipe.Decode(data, changesVersion, &c)
 	return c, err
@@ -70,7 +71,7 @@ func (c changeLog) changedSince(version, now int32) (jobs []string, all bool) {
 // all jobs for changed.
 func parseChanges(data []byte) (changeLog, error) {
 	c, err := decodeChanges(data)
-	if errors.Is(err, ErrBadState) {
+	if errors.Is(err, framework.ErrBadRecord) {
 		return changeLog{}, nil
 	}
 	return c, err

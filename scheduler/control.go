@@ -15,7 +15,8 @@ import (
 // OverlapReplace when the run that goes on has ended. MinHold delays it. If runs follow each other
 // without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
 // stored, so it survives this member and the owner. It is stored once, also when replies are lost.
-// The error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, ErrBadState or ErrNewerState.
+// The error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, framework.ErrBadRecord or
+// framework.ErrNewer.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
 		if len(st.Pending) >= maxPending {
@@ -30,7 +31,7 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 // goes on is not disturbed. If its member dies or stops, a tick's run is not repeated before
 // Resume; a run that was asked for with Trigger is repeated, as if the job were not paused. Ticks
 // that are due meanwhile are missed. Pausing a paused job has no effect. Its error wraps
-// ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState.
+// ErrUnknownJob, ErrInvalidJob, framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	return s.changeState(ctx, "pause", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if !st.Paused.IsZero() {
@@ -92,8 +93,8 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 // start of a member after that deletes it. At most 256 such records are kept, beside those of jobs
 // that still run.
 //
-// Its error wraps ErrUnknownJob, ErrInvalidJob, ErrBadState or ErrNewerState. A record that cannot
-// be read has to be deleted by hand.
+// Its error wraps ErrUnknownJob, ErrInvalidJob, framework.ErrBadRecord or framework.ErrNewer. A
+// record that cannot be read has to be deleted by hand.
 func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	var generation int64
 	err := s.changeState(ctx, "remove", name, func(st *jobState, now time.Time, _ string) (bool, error) {

@@ -2,8 +2,6 @@ package scheduler
 
 import (
 	"errors"
-
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -26,11 +24,6 @@ var (
 	ErrUnknownJob = errors.New("unknown job")
 	// ErrTooManyPending is returned when a job is triggered while 10 of its runs wait already.
 	ErrTooManyPending = errors.New("too many runs wait")
-	// ErrBadState is returned when a stored record cannot be read.
-	ErrBadState = recipe.ErrCorrupt
-	// ErrNewerState is returned when a newer release has written a record that this one cannot
-	// read.
-	ErrNewerState = recipe.ErrNewer
 	// ErrStuck is returned by Run when the functions of runs have not returned although their
 	// contexts have ended.
 	ErrStuck = errors.New("run does not return")

@@ -115,7 +115,7 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 			r.stop(ErrRemoved)
 		}
 		return nil
-	case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):
+	case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer):
 		return nil // the job's owner reports it; go on with the changes of other jobs
 	case err != nil:
 		return err
@@ -179,8 +179,8 @@ func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bo
 	if err == nil {
 		list, err = decodeRemoved(data)
 	}
-	if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, ErrBadState) &&
-		!errors.Is(err, ErrNewerState) {
+	if err != nil && !errors.Is(err, framework.ErrNoNode) && !errors.Is(err, framework.ErrBadRecord) &&
+		!errors.Is(err, framework.ErrNewer) {
 		return nil, err
 	}
 	known, removed := map[string]bool{}, map[string]bool{}
@@ -205,7 +205,7 @@ func (f *changeFollower) isRemoved(ctx context.Context, j *job) (bool, error) {
 	switch {
 	case errors.Is(err, ErrUnknownJob):
 		return true, nil
-	case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState):
+	case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer):
 		return false, nil
 	}
 	return err == nil && j.removedBy(state), err

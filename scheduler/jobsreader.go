@@ -72,7 +72,8 @@ func (r *jobsReader) readMembers(ctx context.Context) error {
 		}
 		described, err := decodeMember(name, n.Data)
 		switch {
-		case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState): // it gets no jobs from others either
+		case errors.Is(err, framework.ErrBadRecord), // it gets no jobs from others either
+			errors.Is(err, framework.ErrNewer):
 		case err != nil:
 			s.err = err
 		default:

@@ -47,7 +47,7 @@ func TestListReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 		client := w.Member(t, "look", config).Client
 		require.NoError(t, client.Create(t.Context(), "/a/jobs/broken", []byte("no state"), framework.Persistent))
 		all, err := failure.Collect(List(t.Context(), client, "/"))
-		require.ErrorIs(t, err, ErrBadState)
+		require.ErrorIs(t, err, framework.ErrBadRecord)
 		require.ErrorContains(t, err, "/a/jobs/broken")
 		var names []string
 		for _, r := range all {
@@ -76,7 +76,7 @@ func TestListReadsSeveralSchedulersAsEachAlone(t *testing.T) {
 		_, err = client.Set(t.Context(), "/b/jobs/x/past-1", []byte("no run"), framework.AnyVersion)
 		require.NoError(t, err)
 		runs, err = runsOf(t.Context(), client, all...)
-		require.ErrorIs(t, err, ErrBadState)
+		require.ErrorIs(t, err, framework.ErrBadRecord)
 		require.Nil(t, runs[2])
 		require.NotEmpty(t, runs[0])
 	})

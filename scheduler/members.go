@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -49,7 +50,8 @@ func compressKeys(keys []uint32) string {
 	return base64.RawStdEncoding.EncodeToString(packed)
 }
 
-// decodeMember reads the stored form of a member. Its error wraps ErrNewerState or ErrBadState.
+// decodeMember reads the stored form of a member. Its error wraps framework.ErrNewer or
+// framework.ErrBadRecord.
 func decodeMember(node string, data []byte) (member, error) {
 	var r memberRecord
 	unknown, err := recipe.Decode(data, memberVersion, &r)
@@ -59,7 +61,7 @@ func decodeMember(node string, data []byte) (member, error) {
 	keys, err := decompressKeys(r.Jobs)
 	leads, errLeads := decompressKeys(r.Leads)
 	if err = errors.Join(err, errLeads); err != nil {
-		return member{}, fmt.Errorf("%w: %w", ErrBadState, err)
+		return member{}, fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
 	}
 	return member{node: node, id: r.ID, labels: r.Labels, keys: keys, leads: leads, unknown: unknown}, nil
 }

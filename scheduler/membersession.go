@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -143,7 +144,7 @@ func (p *participation) runMemberSession(ctx context.Context, run *runner, sessi
 	p.setCurrent(nil)
 	err = context.Cause(m.exists)
 	m.leave(context.Canceled)
-	deletion := session.Primitives().DiscardOwn(nil, node)
+	deletion := primitives.Of(session).DiscardOwn(nil, node)
 	<-d.tasks.Done()
 	if unconfirmed := recipe.FinishCleanup(ctx, p.store.client, deletion.Done(), deletion.Err); unconfirmed != nil &&
 		session.Err() == nil {

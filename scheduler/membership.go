@@ -56,7 +56,7 @@ func (m *membership) createNode(ctx context.Context) (primitives.Created, error)
 	if err != nil {
 		return primitives.Created{}, err
 	}
-	created, err := m.session.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(m.session).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: m.store.nodes.Members(), Name: m.name, Plain: true, Data: data, Unnumbered: true,
 	})
 	if err != nil {
@@ -185,7 +185,8 @@ func (m *membership) readMembers(ctx context.Context, names []string) (refused b
 			switch {
 			case errors.Is(err, framework.ErrNoNode):
 				continue
-			case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth):
+			case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
+				errors.Is(err, framework.ErrNoAuth):
 				m.report.warn("the description of a member cannot be read, so it gets no jobs", "member",
 					name, "error", err)
 				refused = refused || errors.Is(err, framework.ErrNoAuth)

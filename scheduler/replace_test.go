@@ -34,7 +34,7 @@ func TestFailedRegistrationReplacesNoSchedule(t *testing.T) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/x", []byte("?"), framework.Persistent))
 		b := w.member("b", append(jobs("j", "0 0 1 1 *", quick), jobs("x", "* * * * *", quick)...))
-		require.ErrorIs(t, b.Run(t.Context()), ErrBadState)
+		require.ErrorIs(t, b.Run(t.Context()), framework.ErrBadRecord)
 		require.Equal(t, "* * * * *", w.state("j").Spec)
 		time.Sleep(10*time.Minute + time.Second)
 		require.EqualValues(t, 10, w.state("j").Fired)

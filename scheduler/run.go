@@ -83,7 +83,7 @@ func (e *execution) runAndRecord(fresh bool) {
 	}
 	ctx, end := e.report.tel.startRunSpan(context.Background(), e.job.Name, e.record.RunRecord,
 		e.termTrace(e.job, e.session), e.report.now)
-	hold, err := e.session.Primitives().Hold(ctx, e.claim())
+	hold, err := primitives.Of(e.session).Hold(ctx, e.claim())
 	if err != nil { // the session was lost: the job's next owner takes the run for lost
 		end(err, Lost, e.record.Attempt)
 		return
@@ -239,7 +239,7 @@ func (e *execution) recordOutcome(err, why error) Outcome {
 			"run", e.record.ID,
 			"outcome", r.Outcome, "error", err)
 		e.report.passEvent(Event{Kind: EventFailed, Job: e.job.Name, Run: e.describeRun(), Err: err})
-		e.session.Primitives().DiscardOwn(nil, claim)
+		primitives.Of(e.session).DiscardOwn(nil, claim)
 		return Lost
 	}
 	return r.Outcome
@@ -276,7 +276,7 @@ func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerant
 		switch {
 		case err == nil, errors.Is(err, ErrUnknownJob):
 			return nil
-		case errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth),
+		case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer), errors.Is(err, framework.ErrNoAuth),
 			errors.Is(err, framework.ErrTooLarge):
 			return err
 		case errors.Is(err, framework.ErrBadVersion):

@@ -102,7 +102,7 @@ func TestLostClaimStartsNoRun(t *testing.T) {
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/jobs/j/run-1", nil, framework.Ephemeral))
 		session, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		hold, err := session.Primitives().Hold(t.Context(), primitives.Created{Path: testPath + "/jobs/j/run-1"})
+		hold, err := primitives.Of(session).Hold(t.Context(), primitives.Created{Path: testPath + "/jobs/j/run-1"})
 		require.NoError(t, err)
 		hold.End(framework.ErrNodeGone)
 		record := storedRun{RunRecord: RunRecord{Number: 1}}

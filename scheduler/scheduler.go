@@ -152,8 +152,8 @@ func (s *Scheduler) Withdraw(name string) error {
 // once all runs have returned and their outcomes are stored: nil, or an error that wraps ErrStuck
 // and names the jobs with a run that has not returned within WithStuckAfter.
 //
-// Otherwise its error wraps ErrBadState or ErrNewerState, when a job's stored state cannot be read;
-// ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed,
+// Otherwise its error wraps framework.ErrBadRecord or framework.ErrNewer, when a job's stored state
+// cannot be read; ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed,
 // framework.ErrAuthFailed, framework.ErrInvalidPath; a refusal of the servers or of the client,
 // such as framework.ErrNoAuth, framework.ErrQuotaExceeded or framework.ErrTooLarge; or another
 // error of election.Election.Campaign, such as locks.ErrKindMixed.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -64,13 +65,13 @@ const (
 	maxReplaced      = 16
 )
 
-// decodeState reads a stored state. Its error wraps ErrNewerState or ErrBadState.
+// decodeState reads a stored state. Its error wraps framework.ErrNewer or framework.ErrBadRecord.
 func decodeState(data []byte) (s jobState, err error) {
 	if s.unknown, err = recipe.Decode(data, stateVersion, &s); err != nil {
 		return jobState{}, err
 	}
 	if err := s.validate(); err != nil {
-		return jobState{}, fmt.Errorf("%w: %w", ErrBadState, err)
+		return jobState{}, fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
 	}
 	if s.Paused.IsZero() {
 		s.Removed = time.Time{} // an earlier release, which takes a tombstone for a paused job, has resumed it

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 func golden(t testing.TB) []byte {
@@ -89,7 +91,7 @@ func TestUnknownFieldsSurviveRewriting(t *testing.T) {
 
 func TestUnreadableStateIsRefused(t *testing.T) {
 	_, err := decodeState([]byte(`{"v":2,"spec":{"new":"shape"}}`))
-	require.ErrorIs(t, err, ErrNewerState)
+	require.ErrorIs(t, err, framework.ErrNewer)
 	require.ErrorContains(t, err, "version 2")
 	for _, data := range []string{"", "null", "[]", "7", "garbage", "{}", `{"v":0}`, `{"v":-1}`, `{"v":"1"}`,
 		`{"v":1.5}`, `{"v":1,"fired":-1}`,
@@ -97,7 +99,7 @@ func TestUnreadableStateIsRefused(t *testing.T) {
 		`{"v":1,"gaps":[{"from":"0000-01-01T00:00:00+01:00"}]}`, `{"v":1,"running":{}}`, `{"v":1,"number":-1}`,
 		`{"v":1} x`, "\x00\x01"} {
 		_, err := decodeState([]byte(data))
-		require.ErrorIs(t, err, ErrBadState, "%q", data)
+		require.ErrorIs(t, err, framework.ErrBadRecord, "%q", data)
 	}
 }
 

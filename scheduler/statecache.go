@@ -39,7 +39,7 @@ func (c *stateCache) lock() (back func()) {
 }
 
 // readState returns the state, which may be a tombstone. It asks the servers only if the cache does
-// not have the state. Its error wraps ErrUnknownJob, ErrBadState or ErrNewerState.
+// not have the state. Its error wraps ErrUnknownJob, framework.ErrBadRecord or framework.ErrNewer.
 func (c *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
 	if !c.known {
 		data, st, err := session.Get(ctx, c.node)

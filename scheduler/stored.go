@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
@@ -134,13 +135,13 @@ func (r storedRun) MarshalJSON() ([]byte, error) { return r.unknown.EncodeFields
 // encodeRun writes a run as it is stored in the history.
 func encodeRun(r storedRun) ([]byte, error) { return r.unknown.Encode(recordVersion, r.wire()) }
 
-// decodeRun reads a recorded run. Its error wraps ErrNewerState or ErrBadState.
+// decodeRun reads a recorded run. Its error wraps framework.ErrNewer or framework.ErrBadRecord.
 func decodeRun(data []byte) (storedRun, error) {
 	var w wireRun
 	unknown, err := recipe.Decode(data, recordVersion, &w)
 	if err == nil {
 		if err = checkTimes(&w.Tick, &w.Started, &w.Ended); err != nil {
-			err = fmt.Errorf("%w: %w", ErrBadState, err)
+			err = fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
 		}
 	}
 	return w.storedRun(unknown), err

@@ -38,14 +38,14 @@ type removedJobs struct {
 	unknown recipe.Unknown
 }
 
-// decodeRemoved reads the stored list. Its error wraps ErrNewerState or ErrBadState.
+// decodeRemoved reads the stored list. Its error wraps framework.ErrNewer or framework.ErrBadRecord.
 func decodeRemoved(data []byte) (r removedJobs, err error) {
 	if r.unknown, err = recipe.Decode(data, removedVersion, &r); err != nil {
 		return removedJobs{}, err
 	}
 	for i := range r.Jobs {
 		if err := errors.Join(validName(r.Jobs[i].Job), checkTimes(&r.Jobs[i].At)); err != nil {
-			return removedJobs{}, fmt.Errorf("%w: %w", ErrBadState, err)
+			return removedJobs{}, fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
 		}
 	}
 	return r, nil
@@ -73,7 +73,7 @@ func (s *store) readRemoved(ctx context.Context, session *framework.Session) (re
 			return removedJobs{}, 0, err
 		}
 		list, err := decodeRemoved(data)
-		if errors.Is(err, ErrBadState) {
+		if errors.Is(err, framework.ErrBadRecord) {
 			list, err = removedJobs{}, nil
 		}
 		return list, st.Version, failure.Wrap("removed", s.nodes.Removed(), err)
@@ -152,8 +152,9 @@ func (s *store) deleteTombstone(ctx context.Context, session *framework.Session,
 	cache := newStateCache(s.nodes.Job(job))
 	state, err := cache.readState(ctx, session)
 	switch {
-	case errors.Is(err, ErrUnknownJob), errors.Is(err, ErrBadState), errors.Is(err, ErrNewerState), err == nil &&
-		state.Removed.IsZero():
+	case errors.Is(err, ErrUnknownJob), errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
+		err == nil &&
+			state.Removed.IsZero():
 		return true, nil
 	case err != nil:
 		return false, err

@@ -2,8 +2,6 @@ package workflow
 
 import (
 	"errors"
-
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 var (
@@ -78,11 +76,6 @@ var (
 	// ErrForeign is returned when a node at or below the path belongs to another program or recipe.
 	// The node stays unchanged.
 	ErrForeign = errors.New("path is used by something else")
-	// ErrBadRecord is returned when a record cannot be read.
-	ErrBadRecord = recipe.ErrCorrupt
-	// ErrNewerRecord is returned when a newer release has written a record that this one cannot
-	// read.
-	ErrNewerRecord = recipe.ErrNewer
 	// ErrOption is returned when an argument, an option's value or a name cannot be used. No
 	// function is run and no node is changed.
 	ErrOption = errors.New("invalid option")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -21,7 +22,7 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
-			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) ||
+			require.True(t, errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer) ||
 				errors.Is(err, ErrForeign), "%v", err)
 		}
 		header, err := parseLedger("/a", data)
@@ -71,7 +72,7 @@ func TestStoredSteps(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, r, again)
 		_, err = recipe.Decode(data, 1, &stepRecord{})
-		require.Equal(t, r.Failure != nil, errors.Is(err, ErrNewerRecord))
+		require.Equal(t, r.Failure != nil, errors.Is(err, framework.ErrNewer))
 	}
 }
 
@@ -88,7 +89,7 @@ func FuzzRuns(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
-			require.True(t, err == nil || errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) ||
+			require.True(t, err == nil || errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer) ||
 				errors.Is(err, ErrForeign), "%v", err)
 		}
 		_, err := parseTimer("/a", data)

@@ -526,11 +526,11 @@ func TestGraphRecordThatIsNone(t *testing.T) {
 		}
 		for data, want := range map[string]error{
 			`{"v":1,"kind":"other"}`: workflow.ErrForeign,
-			`{"v":2,"kind":"graph"}`: workflow.ErrNewerRecord,
-			`{"v":1,"kind":"graph"}`: workflow.ErrBadRecord,
-			`7`:                      workflow.ErrBadRecord,
+			`{"v":2,"kind":"graph"}`: framework.ErrNewer,
+			`{"v":1,"kind":"graph"}`: framework.ErrBadRecord,
+			`7`:                      framework.ErrBadRecord,
 			`{"v":1,"kind":"graph","steps":[{"name":"b"}]}`:   workflow.ErrGraphChanged,
-			`{"v":1,"kind":"graph","steps":[{"name":"a/b"}]}`: workflow.ErrBadRecord,
+			`{"v":1,"kind":"graph","steps":[{"name":"a/b"}]}`: framework.ErrBadRecord,
 		} {
 			e := w.execute(w.member("a"))
 			require.NoError(t, e.Create(t.Context(), path+"/step-graph:g",

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // FuzzGraphs: anyone may write below a run what looks like the record of a graph.
@@ -22,7 +24,7 @@ func FuzzGraphs(f *testing.F) {
 		shape, err := parseShape(data, "graph:g")
 		graphs := GraphsIn([]StepRecord{{Name: "graph:g", Result: data}})
 		if err != nil {
-			require.True(t, errors.Is(err, ErrBadRecord) || errors.Is(err, ErrNewerRecord) ||
+			require.True(t, errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer) ||
 				errors.Is(err, ErrForeign), "%v", err)
 			require.Empty(t, graphs)
 			return

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/moduleonly"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -148,8 +149,8 @@ func (w runWait) String() string {
 
 // Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no
 // run has the id, it returns ErrNoRun. If only the claims of the kind cannot be read, Info.TakenErr
-// says so, and Inspect returns no error. Other errors wrap ErrBadRecord, ErrNewerRecord,
-// ErrForeign, ErrOption, framework.ErrNoAuth or the end of ctx.
+// says so, and Inspect returns no error. Other errors wrap framework.ErrBadRecord,
+// framework.ErrNewer, ErrForeign, ErrOption, framework.ErrNoAuth or the end of ctx.
 func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err error) {
 	if info, err = w.inspectSteps(ctx, id); err == nil {
 		runs := []Info{info}
@@ -205,10 +206,10 @@ func (i *Info) addChildren(node string, children []childNode) error {
 }
 
 // List yields all runs, in no order, without their steps. It reads them while it yields them, 500
-// after 500. A run that is started or removed meanwhile may be left out. It yields an error for each
-// run that cannot be read, and goes on: the error wraps ErrBadRecord, ErrNewerRecord, ErrForeign or
-// framework.ErrNoAuth. Any other error is the last. If only the claims of a kind cannot be read,
-// TakenErr of its active runs says so.
+// after 500. A run that is started or removed meanwhile may be left out. It yields an error for
+// each run that cannot be read, and goes on: the error wraps framework.ErrBadRecord,
+// framework.ErrNewer, ErrForeign or framework.ErrNoAuth. Any other error is the last. If only the
+// claims of a kind cannot be read, TakenErr of its active runs says so.
 func (w *Workflows) List(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		taken := takenRuns{}
@@ -257,7 +258,7 @@ func (w *Workflows) runNodes(ctx context.Context, s *framework.Session) (nodes [
 	for n := range dirs {
 		dirs[n] = w.store.shardDir(n)
 	}
-	lists, err := s.Primitives().ListAll(ctx, dirs...)
+	lists, err := primitives.Of(s).ListAll(ctx, dirs...)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (l *Ledger) Validate() error { return l.err }
 
 // Records returns the steps that have records, in the order in which they were recorded. It reads
 // behind a sync, and needs no executor. A missing ledger has no records. The error wraps
-// ErrBadRecord, ErrNewerRecord, ErrForeign, framework.ErrNoAuth or the end of ctx.
+// framework.ErrBadRecord, framework.ErrNewer, ErrForeign, framework.ErrNoAuth or the end of ctx.
 func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) {
 	err = l.err
 	if err == nil {

@@ -82,7 +82,7 @@ func parseStep(path string, data []byte) (r stepRecord, err error) {
 		return stepRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if (len(r.Result) == 0) == (r.Failure == nil) {
-		return stepRecord{}, fmt.Errorf("%w: %s must have a result or a failure", ErrBadRecord, path)
+		return stepRecord{}, fmt.Errorf("%w: %s must have a result or a failure", framework.ErrBadRecord, path)
 	}
 	return r, nil
 }

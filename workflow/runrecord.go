@@ -183,7 +183,7 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
 	}
 	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
-		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", ErrBadRecord, path,
+		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", framework.ErrBadRecord, path,
 			r.Turn, r.State, len(r.Input))
 	}
 	return r, nil
@@ -235,7 +235,7 @@ const maxWait = 5 * 365 * 24 * time.Hour
 func parseTimer(path string, data []byte) (r timerRecord, err error) {
 	if _, err = recipe.Decode(data, recordVersion, &r); err == nil &&
 		(r.Millis < 0 || r.Millis > maxWait.Milliseconds()) {
-		err = fmt.Errorf("%w: %d ms", ErrBadRecord, r.Millis)
+		err = fmt.Errorf("%w: %d ms", framework.ErrBadRecord, r.Millis)
 	}
 	if err != nil {
 		return timerRecord{}, fmt.Errorf("%s: %w", path, err)
@@ -253,7 +253,7 @@ type signalRecord struct {
 
 func parseSignal(path string, data []byte) (r signalRecord, err error) {
 	if _, err = recipe.Decode(data, recordVersion, &r); err == nil && !r.TimedOut && len(r.Data) == 0 {
-		err = fmt.Errorf("%w: it has no data", ErrBadRecord)
+		err = fmt.Errorf("%w: it has no data", framework.ErrBadRecord)
 	}
 	if err != nil {
 		return signalRecord{}, fmt.Errorf("%s: %w", path, err)

@@ -946,11 +946,11 @@ func TestUnreadableRuns(t *testing.T) {
 		m.start("five", "x", 1)
 		node := runNode(t, w, "x")
 		for data, want := range map[string]error{
-			"":                        workflow.ErrBadRecord,
-			`{"v":2}`:                 workflow.ErrNewerRecord,
+			"":                        framework.ErrBadRecord,
+			`{"v":2}`:                 framework.ErrNewer,
 			`{"v":1,"kind":"ledger"}`: workflow.ErrForeign,
 			`{"v":1,"kind":"run"}`:    workflow.ErrForeign,
-			`{"v":1,"kind":"run","id":"x","workflow":"five","state":"odd","turn":1,"input":1}`: workflow.ErrBadRecord,
+			`{"v":1,"kind":"run","id":"x","workflow":"five","state":"odd","turn":1,"input":1}`: framework.ErrBadRecord,
 		} {
 			_, err := m.Set(t.Context(), node, []byte(data), framework.AnyVersion)
 			require.NoError(t, err)

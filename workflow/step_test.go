@@ -459,11 +459,11 @@ func TestForeignAndNewerNodes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		for data, want := range map[string]error{
-			"":                                 workflow.ErrBadRecord,
-			"\x1b[2J":                          workflow.ErrBadRecord,
+			"":                                 framework.ErrBadRecord,
+			"\x1b[2J":                          framework.ErrBadRecord,
 			`{"v":1,"kind":"queue","id":"x"}`:  workflow.ErrForeign,
 			`{"v":1,"kind":"ledger"}`:          workflow.ErrForeign,
-			`{"v":9,"kind":"ledger","id":"x"}`: workflow.ErrNewerRecord,
+			`{"v":9,"kind":"ledger","id":"x"}`: framework.ErrNewer,
 		} {
 			require.NoError(t, e.DeleteIfPresent(t.Context(), "/work/other"))
 			require.NoError(t, e.Create(t.Context(), "/work/other", []byte(data), framework.Persistent))
@@ -473,9 +473,9 @@ func TestForeignAndNewerNodes(t *testing.T) {
 		}
 		require.NoError(t, e.Create(t.Context(), path+"/step-x", []byte(`{"v":1}`), framework.Persistent))
 		_, err := e.ledger.Open(t.Context(), e.lease)
-		require.ErrorIs(t, err, workflow.ErrBadRecord)
+		require.ErrorIs(t, err, framework.ErrBadRecord)
 		_, err = e.ledger.Records(t.Context())
-		require.ErrorIs(t, err, workflow.ErrBadRecord)
+		require.ErrorIs(t, err, framework.ErrBadRecord)
 		require.NoError(t, e.Create(t.Context(), path+"/what", nil, framework.Persistent))
 		require.ErrorIs(t, e.ledger.Remove(t.Context(), e.lease), workflow.ErrForeign)
 		require.Len(t, w.steps(), 2, "nothing was deleted")

@@ -174,8 +174,8 @@ var exitCodes = []ExitError{
 			"order everywhere, or all at once: lockstep lock A B"},
 	{ExitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
 
-	{ExitMismatch, scheduler.ErrNewerState, newerHint}, // the records of all packages have these two errors
-	{ExitMismatch, scheduler.ErrBadState, ""},
+	{ExitMismatch, framework.ErrNewer, newerHint}, // the records of all packages have these two errors
+	{ExitMismatch, framework.ErrBadRecord, ""},
 
 	{ExitUsage, framework.ErrInvalidConfig, ""},
 	{ExitUsage, framework.ErrInvalidPath, ""},

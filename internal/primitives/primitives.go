@@ -1,6 +1,6 @@
 // Package primitives declares the operations of a session that only recipes use: protected creates,
 // holds, deletions in the background, and values that recipes on one session share. Package
-// framework implements it; Session.Primitives returns the implementation.
+// framework implements it; Of returns the implementation of a session.
 package primitives
 
 import (
@@ -8,6 +8,13 @@ import (
 
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 )
+
+// OfSession is package framework's implementation of Of, which it sets when it is initialized.
+var OfSession func(session any) Operations
+
+// Of returns the operations of a session, a *framework.Session, which this package cannot name:
+// framework imports it.
+func Of(session any) Operations { return OfSession(session) }
 
 // Operations are a session's operations for recipes.
 type Operations interface {

@@ -91,7 +91,7 @@ func (h Header) encode() ([]byte, error) {
 	return data, err
 }
 
-// DecodeEnvelope reads an item. Its errors wrap errEnvelope or recipe.ErrNewer.
+// DecodeEnvelope reads an item. Its errors wrap errEnvelope or framework.ErrNewer.
 func DecodeEnvelope(data []byte) (Envelope, error) {
 	if len(data) == 0 {
 		return Envelope{}, fmt.Errorf("%w: it is empty", errEnvelope)
@@ -100,7 +100,7 @@ func DecodeEnvelope(data []byte) (Envelope, error) {
 		return Envelope{}, fmt.Errorf("%w: it begins with 0", errEnvelope)
 	}
 	if data[0] != envelopeVersion {
-		return Envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", recipe.ErrNewer, data[0],
+		return Envelope{}, fmt.Errorf("%w: item of version %d, this release reads %d", framework.ErrNewer, data[0],
 			envelopeVersion)
 	}
 	length, n := binary.Uvarint(data[1:])

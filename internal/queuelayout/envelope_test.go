@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // TestItemsOfThisReleaseStayReadable: these bytes were written by the first release.
@@ -54,7 +53,7 @@ func TestInvalidEnvelopesAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, errEnvelope, "%q", data)
 	}
 	_, err := DecodeEnvelope([]byte{2, 0})
-	require.ErrorIs(t, err, recipe.ErrNewer)
+	require.ErrorIs(t, err, framework.ErrNewer)
 	_, err = Envelope{Payload: bytes.Repeat([]byte{1}, MaxItem)}.EncodeNew()
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 	require.Len(t, Envelope{}.AfterFailure(1, errors.New(strings.Repeat("x", 5000))).Header.Error, maxReason)
@@ -69,7 +68,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := DecodeEnvelope(data)
 		if err != nil {
-			require.True(t, errors.Is(err, errEnvelope) || errors.Is(err, recipe.ErrNewer))
+			require.True(t, errors.Is(err, errEnvelope) || errors.Is(err, framework.ErrNewer))
 			return
 		}
 		again, err := e.Encode()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -23,13 +24,13 @@ type itemPosition [2]int64
 
 const progressVersion = 1
 
-// DecodeProgress reads what encode has written. Its errors wrap ErrNotQueue or recipe.ErrNewer.
+// DecodeProgress reads what encode has written. Its errors wrap ErrNotQueue or framework.ErrNewer.
 func DecodeProgress(data []byte) (p Progress, err error) {
 	if len(data) == 0 {
 		return Progress{Chains: map[string]itemPosition{}}, nil
 	}
 	p.unknown, err = recipe.Decode(data, progressVersion, &p)
-	if errors.Is(err, recipe.ErrNewer) {
+	if errors.Is(err, framework.ErrNewer) {
 		return p, fmt.Errorf("%s: %w", claimedName, err)
 	}
 	if err != nil {

@@ -49,7 +49,8 @@ const (
 	Recipe        = "queue"
 )
 
-// DecodeRecord is the one reader of queues' records. Its errors wrap ErrNotQueue or recipe.ErrNewer.
+// DecodeRecord is the one reader of queues' records. Its errors wrap ErrNotQueue or
+// framework.ErrNewer.
 func DecodeRecord(data []byte) (Record, error) {
 	var r Record
 	var err error
@@ -57,7 +58,7 @@ func DecodeRecord(data []byte) (Record, error) {
 	if r.Recipe != Recipe {
 		return r, fmt.Errorf("%w: it holds %.40q", ErrNotQueue, data)
 	}
-	if errors.Is(err, recipe.ErrNewer) {
+	if errors.Is(err, framework.ErrNewer) {
 		return r, err
 	}
 	var stored struct {

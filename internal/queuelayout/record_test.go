@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // goldenRecords are records of the first release: later ones must read them.
@@ -43,7 +43,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := DecodeRecord(data)
 		if err != nil {
-			require.True(t, errors.Is(err, ErrNotQueue) || errors.Is(err, recipe.ErrNewer))
+			require.True(t, errors.Is(err, ErrNotQueue) || errors.Is(err, framework.ErrNewer))
 			return
 		}
 		again, err := r.Encode()

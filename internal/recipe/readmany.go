@@ -21,7 +21,7 @@ func GetMany(ctx context.Context, client *framework.Client, paths []string) (nod
 // next one; see primitives.Operations.ListAll.
 func ListMany(ctx context.Context, client *framework.Client, paths []string) (lists []primitives.Listing, err error) {
 	err = OnSession(ctx, client, func(s *framework.Session) error {
-		lists, err = s.Primitives().ListAll(ctx, paths...)
+		lists, err = primitives.Of(s).ListAll(ctx, paths...)
 		return err
 	})
 	return lists, err

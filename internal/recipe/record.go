@@ -10,13 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-)
 
-var (
-	// ErrNewer is returned for a record of a newer release that this release cannot read.
-	ErrNewer = errors.New("written by a newer release")
-	// ErrCorrupt is returned for data that are not a record.
-	ErrCorrupt = errors.New("record cannot be read")
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // versionField is the name of the field that has a record's version.
@@ -29,8 +24,9 @@ type Unknown map[string]json.RawMessage
 
 // Decode decodes a record into the struct that into points to. The record's version is in the field
 // "v" and must be at least 1. If it is higher than newest, Decode decodes the fields that it can,
-// and its error wraps ErrNewer. Any other error wraps ErrCorrupt. Decode compares the names of
-// fields exactly: a field "Name" of another release is not the known field "name".
+// and its error wraps framework.ErrNewer. Any other error wraps framework.ErrBadRecord. Decode
+// compares the names of fields exactly: a field "Name" of another release is not the known field
+// "name".
 func Decode(data []byte, newest int, into any) (Unknown, error) {
 	fields, err := parseFields(data)
 	if err != nil {
@@ -39,17 +35,17 @@ func Decode(data []byte, newest int, into any) (Unknown, error) {
 	version := 0
 	if raw, ok := fields[versionField]; ok {
 		if err := json.Unmarshal(raw, &version); err != nil {
-			return nil, fmt.Errorf("%w: its version: %w", ErrCorrupt, err)
+			return nil, fmt.Errorf("%w: its version: %w", framework.ErrBadRecord, err)
 		}
 		delete(fields, versionField)
 	}
 	err = fields.moveInto(into)
 	switch {
 	case version > newest:
-		return fields, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", ErrNewer,
+		return fields, fmt.Errorf("%w: it has version %d, this release reads versions up to %d", framework.ErrNewer,
 			version, newest)
 	case version < 1:
-		return nil, fmt.Errorf("%w: it has no version", ErrCorrupt)
+		return nil, fmt.Errorf("%w: it has no version", framework.ErrBadRecord)
 	case err != nil:
 		return nil, err
 	}
@@ -57,7 +53,7 @@ func Decode(data []byte, newest int, into any) (Unknown, error) {
 }
 
 // DecodeFields decodes an object without a version, such as one within a record. The error wraps
-// ErrCorrupt.
+// framework.ErrBadRecord.
 func DecodeFields(data []byte, into any) (Unknown, error) {
 	fields, err := parseFields(data)
 	if err == nil {
@@ -74,7 +70,7 @@ func parseFields(data []byte) (fields Unknown, err error) {
 		err = errors.New("it is null")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
 	}
 	return fields, nil
 }
@@ -94,7 +90,7 @@ func (u Unknown) moveInto(into any) error {
 		err = json.Unmarshal(object, into)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -46,11 +47,12 @@ func TestObjectWithinARecordKeepsUnknownFields(t *testing.T) {
 
 func TestUnreadableRecord(t *testing.T) {
 	for text, want := range map[string]error{
-		"": recipe.ErrCorrupt, "null": recipe.ErrCorrupt, "[]": recipe.ErrCorrupt, "{}": recipe.ErrCorrupt,
-		`{"v":0}`:  recipe.ErrCorrupt,
-		`{"v":-1}`: recipe.ErrCorrupt, `{"v":"1"}`: recipe.ErrCorrupt, `{"v":1,"name":1}`: recipe.ErrCorrupt,
+		"":     framework.ErrBadRecord,
+		"null": framework.ErrBadRecord, "[]": framework.ErrBadRecord, "{}": framework.ErrBadRecord,
+		`{"v":0}`:  framework.ErrBadRecord,
+		`{"v":-1}`: framework.ErrBadRecord, `{"v":"1"}`: framework.ErrBadRecord, `{"v":1,"name":1}`: framework.ErrBadRecord,
 		`{"v":1} `: nil,
-		`{"v":2}`:  recipe.ErrNewer, `{"v":2,"name":1}`: recipe.ErrNewer,
+		`{"v":2}`:  framework.ErrNewer, `{"v":2,"name":1}`: framework.ErrNewer,
 	} {
 		var r stored
 		_, err := recipe.Decode([]byte(text), 1, &r)
@@ -61,7 +63,7 @@ func TestUnreadableRecord(t *testing.T) {
 	require.EqualError(t, err, "written by a newer release: it has version 2, this release reads versions up to 1")
 	require.Equal(t, "n", r.Name)
 	_, err = recipe.DecodeFields([]byte("null"), &r)
-	require.ErrorIs(t, err, recipe.ErrCorrupt)
+	require.ErrorIs(t, err, framework.ErrBadRecord)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -32,7 +32,7 @@ func (r countingReader) GetAll(ctx context.Context, paths ...string) ([]framewor
 
 func (r countingReader) ListAll(ctx context.Context, paths ...string) ([]primitives.Listing, error) {
 	r.count(1 + len(paths)/nodesPerRequest)
-	return r.s.Primitives().ListAll(ctx, paths...)
+	return primitives.Of(r.s).ListAll(ctx, paths...)
 }
 
 // readGraph reads the requests that wait for these locks, then the requests that wait for the locks

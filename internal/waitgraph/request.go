@@ -120,7 +120,7 @@ func (q *Request) keepRecord(ctx context.Context, s *framework.Session) error {
 		_ = recipe.Pause(ctx, quickScanInterval)
 		return nil
 	}
-	created, err := s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(s).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: q.Lock + recipe.LockRequestsSuffix, Name: recipe.LockRequestName, Data: stored.encode()})
 	switch {
 	case err == nil: // perhaps the request has ended meanwhile
@@ -133,7 +133,7 @@ func (q *Request) keepRecord(ctx context.Context, s *framework.Session) error {
 		return err
 	}
 	node := created.Nodes[0]
-	defer s.Primitives().Discard(nil, node.Path)
+	defer primitives.Of(s).Discard(nil, node.Path)
 	scanner := scannerOf(s, q.Client.Config().Root)
 	defer scanner.leave()
 	pause := quickScanInterval

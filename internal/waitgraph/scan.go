@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
 // serverRequestsPerSecond is how many requests a session sends to search for deadlocks, on average:
@@ -48,10 +49,10 @@ type sessionScannerKey struct{}
 // scannerOf returns the session's scanner, for one use, which ends with leave.
 func scannerOf(s *framework.Session, root string) *sessionScanner {
 	start := func() any { return &sessionScanner{s: s, root: root} }
-	return s.Primitives().Share(sessionScannerKey{}, start).(*sessionScanner)
+	return primitives.Of(s).Share(sessionScannerKey{}, start).(*sessionScanner)
 }
 
-func (sc *sessionScanner) leave() { sc.s.Primitives().Unshare(sessionScannerKey{}) }
+func (sc *sessionScanner) leave() { primitives.Of(sc.s).Unshare(sessionScannerKey{}) }
 
 // awaitScan returns the result of the next scan, which begins after this call and a pause since the
 // scan before, or earlier for another lock request. The scan includes the requests that wait for

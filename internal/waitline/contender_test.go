@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -41,7 +42,7 @@ func TestEndedContendersLetSessionSleep(t *testing.T) {
 		defer w.End(0, nil)
 		c, err := line.Wait(t.Context(), s, nil, w)
 		require.NoError(t, err)
-		hold, err := s.Primitives().Hold(t.Context(), c.Node())
+		hold, err := primitives.Of(s).Hold(t.Context(), c.Node())
 		require.NoError(t, err)
 		hold.End(nil)
 		require.True(t, client.Status().Awake)

@@ -30,7 +30,7 @@ func (c *Contender) Hold(values context.Context, key any) (*Grant, error) {
 		values = context.WithValue(values, key, g)
 	}
 	var err error
-	if g.Hold, err = c.s.Primitives().Hold(values, c.node); err != nil {
+	if g.Hold, err = primitives.Of(c.s).Hold(values, c.node); err != nil {
 		c.Leave(nil)
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (g *Grant) Release(cause error, queued func()) primitives.Discarded {
 	}
 	c := g.contender
 	if g.IsGuarded() {
-		g.deletion = primitives.Then(c.s.Primitives().Discard(queued, c.node.Path), c.WakeNext)
+		g.deletion = primitives.Then(primitives.Of(c.s).Discard(queued, c.node.Path), c.WakeNext)
 	} else {
 		g.deletion = c.Leave(queued)
 	}
@@ -90,7 +90,7 @@ func (l *Line) Downgrade(ctx context.Context, of *Grant, data []byte, guard fram
 		c.localContenders.releaseShared()
 		return nil, ErrPlaceLost
 	}
-	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(c.s).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: l.dir, Name: string(Read) + writer.local.position.sequenceDigits(), Data: data,
 		Unnumbered: true, With: []framework.Op{guard},
 	})

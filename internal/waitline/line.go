@@ -102,7 +102,7 @@ func (l *Line) Wait(ctx context.Context, s *framework.Session, data []byte, w *W
 func (l *Line) Try(ctx context.Context, s *framework.Session, data []byte) (*Contender, error) {
 	err := l.checkVacant(ctx, s)
 	if errors.Is(err, ErrNotAcquired) { // the server may lag: a Release may have returned before this call
-		if err := s.Primitives().SyncForWatch(ctx, l.dir, false); err != nil {
+		if err := primitives.Of(s).SyncForWatch(ctx, l.dir, false); err != nil {
 			return nil, err
 		}
 		err = l.checkVacant(ctx, s)
@@ -155,11 +155,11 @@ func (l *Line) checkVacant(ctx context.Context, s *framework.Session) error {
 func (c *Contender) joinLine(ctx context.Context, data []byte) (v lineView, err error) {
 	l := c.line
 	if ctx.Err() == nil {
-		c.s.Primitives().BeginJoin()
-		defer c.s.Primitives().EndJoin()
+		primitives.Of(c.s).BeginJoin()
+		defer primitives.Of(c.s).EndJoin()
 	}
 	only := c.localContenders.announceJoin()
-	created, err := c.s.Primitives().CreateProtected(ctx, primitives.ProtectedCreate{
+	created, err := primitives.Of(c.s).CreateProtected(ctx, primitives.ProtectedCreate{
 		Dir: l.dir, Name: string(l.filter.Kind), Data: data, List: l.onWait != nil || only && !l.hint.isLikely(),
 	})
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView, w *Wait) error
 	var linksRead <-chan struct{}
 	defer func() {
 		if keepsAwake {
-			c.s.Primitives().MaySleep()
+			primitives.Of(c.s).MaySleep()
 		}
 		if linksRead != nil {
 			<-linksRead
@@ -262,7 +262,7 @@ func (c *Contender) waitForGrant(ctx context.Context, v lineView, w *Wait) error
 				// the sessions of other waiters may sleep, so that a long line costs the servers no
 				// heartbeats
 				keepsAwake = true
-				c.s.Primitives().StayAwake()
+				primitives.Of(c.s).StayAwake()
 			}
 			if linksRead == nil {
 				linksRead = w.linkToNodes(ctx, c.s, znode.Join(c.line.dir, v.first.Name),
@@ -371,9 +371,9 @@ func (n *watchedNode) stopWatch() {
 // session ends before, it does not call queued.
 func (c *Contender) Leave(queued func()) primitives.Discarded {
 	if queued == nil {
-		return c.s.Primitives().Discard(c.WakeNext, c.node.Path)
+		return primitives.Of(c.s).Discard(c.WakeNext, c.node.Path)
 	}
-	return c.s.Primitives().Discard(func() {
+	return primitives.Of(c.s).Discard(func() {
 		c.WakeNext()
 		queued()
 	}, c.node.Path)

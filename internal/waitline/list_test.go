@@ -18,7 +18,7 @@ func joined(t *testing.T, s *framework.Session, n int) (entries []Entry) {
 	t.Helper()
 	for i := range n {
 		data := fmt.Append(nil, i)
-		created, err := s.Primitives().CreateProtected(t.Context(),
+		created, err := primitives.Of(s).CreateProtected(t.Context(),
 			primitives.ProtectedCreate{Dir: "/a", Name: string(Mutex), Data: data})
 		require.NoError(t, err)
 		entries = append(entries,
@@ -59,7 +59,7 @@ func TestContendersThatLeaveWhileTheLineIsListedAreLeftOut(t *testing.T) {
 		all := joined(t, s, 3)
 		delay := zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetChildren2})
 		defer delay.Cancel()
-		time.AfterFunc(time.Second/2, func() { <-s.Primitives().Discard(nil, all[1].Node).Done() })
+		time.AfterFunc(time.Second/2, func() { <-primitives.Of(s).Discard(nil, all[1].Node).Done() })
 		got, err := New("/a", Filter{Kind: Mutex}, nil).List(t.Context(), client)
 		require.NoError(t, err)
 		require.Equal(t, []Entry{all[0], all[2]}, got)

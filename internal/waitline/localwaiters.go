@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
 // localContenders are one session's contenders in one line.
@@ -46,12 +47,12 @@ type localContendersKey struct {
 // localContendersOf returns the local contenders of a line in a directory on this session. The key
 // is the line's. Each caller calls releaseShared once.
 func localContendersOf(s *framework.Session, dir string, key any) *localContenders {
-	return s.Primitives().Share(key, func() any {
+	return primitives.Of(s).Share(key, func() any {
 		return &localContenders{s: s, key: key, lists: sharedList{s: s, dir: dir}, bySeq: map[int32]*localContender{}}
 	}).(*localContenders)
 }
 
-func (ws *localContenders) releaseShared() { ws.s.Primitives().Unshare(ws.key) }
+func (ws *localContenders) releaseShared() { primitives.Of(ws.s).Unshare(ws.key) }
 
 // localContender is one contender of a session.
 type localContender struct {

@@ -72,7 +72,7 @@ func showElections(ctx context.Context, streams *cli.Streams, client *framework.
 		found++
 		all, err := election.New(client, r.Path).Candidates(ctx)
 		switch {
-		case errors.Is(err, election.ErrBadRecord), errors.Is(err, election.ErrNewerRecord),
+		case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
 			errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			streams.PrintWarning("%v", err)
 			unread = err

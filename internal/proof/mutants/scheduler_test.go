@@ -89,7 +89,7 @@ var schedulerMutants = []mutant{
 	{
 		promise: "Runs of a job overlap only if its policy allows it",
 		name:    "the claim stays when the outcome cannot be stored", file: "scheduler/run.go",
-		old:  "\t\te.session.Primitives().DiscardOwn(nil, claim)\n",
+		old:  "\t\tprimitives.Of(e.session).DiscardOwn(nil, claim)\n",
 		new:  "",
 		test: "TestRunEndsDespiteUnreadableState",
 	},
@@ -103,8 +103,8 @@ var schedulerMutants = []mutant{
 	{
 		promise: "Runs of a job overlap only if its policy allows it",
 		name:    "a claim is deleted later whoever has it", file: "scheduler/run.go",
-		old:  "e.session.Primitives().DiscardOwn(nil, claim)\n",
-		new:  "e.session.Primitives().Discard(nil, claim.Path)\n",
+		old:  "primitives.Of(e.session).DiscardOwn(nil, claim)\n",
+		new:  "primitives.Of(e.session).Discard(nil, claim.Path)\n",
 		test: "TestAClaimWithRefusedDeletionGoesOnceItMay",
 	},
 	{
@@ -158,8 +158,8 @@ var schedulerMutants = []mutant{
 	{
 		promise: "A member whose description the others may not read keeps no job",
 		name:    "a member that may not be read keeps jobs from moving", file: "scheduler/membership.go",
-		old:  "errors.Is(err, ErrNewerState), errors.Is(err, framework.ErrNoAuth):\n\t\t\t\tm.report",
-		new:  "errors.Is(err, ErrNewerState):\n\t\t\t\tm.report",
+		old:  "errors.Is(err, framework.ErrNewer),\n\t\t\t\terrors.Is(err, framework.ErrNoAuth):\n\t\t\t\tm.report",
+		new:  "errors.Is(err, framework.ErrNewer):\n\t\t\t\tm.report",
 		test: "TestAMemberThatMayNotBeReadKeepsNoJobFromMoving",
 	},
 	{
