@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
-	"github.com/lockstep-go/lockstep/internal/link"
 )
 
 // serverList are a client's servers, shared by its sessions. They are tried in rounds: each round
@@ -45,7 +44,7 @@ var resolver atomic.Pointer[net.Resolver]
 func init() { resolver.Store(net.DefaultResolver) }
 
 // DialFunc opens a connection to a server, as net.Dialer.DialContext does.
-type DialFunc = link.DialFunc
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newServerList(cfg Config, resolvesNames bool, log *slog.Logger) *serverList {
 	return &serverList{resolvesNames: resolvesNames, log: log, list: slices.Clone(cfg.Servers),

@@ -196,7 +196,8 @@ func TestShrinkingBelowAnAskRefusesIt(t *testing.T) {
 		a.ask("b", permitLocker(s, 3))
 		require.Equal(t, []string{"a"}, a.now())
 		require.NoError(t, s.Resize(t.Context(), 2))
-		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were given"}, a.now())
+		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were given; " +
+			"use 2, or change what is stored with Resize of a Semaphore that is made with 2"}, a.now())
 		a.release("a")
 		require.Empty(t, w.zk.Children(pool+"/locks"))
 	})

@@ -37,7 +37,8 @@ func (r memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Enco
 // ID is the node's name. Of a newer release's record it decodes the fields that it knows.
 func decodeMember(name string, data []byte) memberRecord {
 	var r memberRecord
-	if _, err := recipe.Decode(data, recordVersion, &r); err != nil && !errors.Is(err, framework.ErrNewer) || r.ID == "" {
+	_, err := recipe.Decode(data, recordVersion, &r)
+	if err != nil && !errors.Is(err, framework.ErrNewer) || r.ID == "" {
 		return memberRecord{ID: name}
 	}
 	return r

@@ -121,8 +121,8 @@ func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 // isFinal reports whether later looks would fail with the same error. A path that the credentials
 // do not permit to read is a finding, not an error. So ErrNoAuth concerns the monitor's own nodes.
 func isFinal(err error) bool {
-	for _, final := range []error{ErrForeign, framework.ErrBadRecord, framework.ErrNewer, framework.ErrNoAuth, framework.ErrClosed,
-		framework.ErrAuthFailed, framework.ErrInvalidPath} {
+	for _, final := range []error{ErrForeign, framework.ErrBadRecord, framework.ErrNewer, framework.ErrNoAuth,
+		framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath} {
 		if errors.Is(err, final) {
 			return true
 		}

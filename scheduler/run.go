@@ -276,8 +276,8 @@ func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerant
 		switch {
 		case err == nil, errors.Is(err, ErrUnknownJob):
 			return nil
-		case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer), errors.Is(err, framework.ErrNoAuth),
-			errors.Is(err, framework.ErrTooLarge):
+		case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
+			errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):
 			return err
 		case errors.Is(err, framework.ErrBadVersion):
 			continue

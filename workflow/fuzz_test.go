@@ -22,8 +22,8 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
-			require.True(t, errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer) ||
-				errors.Is(err, ErrForeign), "%v", err)
+			require.True(t, errors.Is(err, framework.ErrBadRecord) ||
+				errors.Is(err, framework.ErrNewer) || errors.Is(err, ErrForeign), "%v", err)
 		}
 		header, err := parseLedger("/a", data)
 		if err != nil {
@@ -89,8 +89,8 @@ func FuzzRuns(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
-			require.True(t, err == nil || errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer) ||
-				errors.Is(err, ErrForeign), "%v", err)
+			require.True(t, err == nil || errors.Is(err, framework.ErrBadRecord) ||
+				errors.Is(err, framework.ErrNewer) || errors.Is(err, ErrForeign), "%v", err)
 		}
 		_, err := parseTimer("/a", data)
 		known(err)

@@ -334,7 +334,8 @@ func parseShape(data []byte, record string) (shape graphShape, err error) {
 		return graphShape{}, fmt.Errorf("%w: the result of step %q is no graph", ErrForeign, record)
 	}
 	if err = shape.check(record); err != nil {
-		return graphShape{}, fmt.Errorf("%w: the graph in the result of step %q: %w", framework.ErrBadRecord, record, err)
+		return graphShape{}, fmt.Errorf("%w: the graph in the result of step %q: %w", framework.ErrBadRecord,
+			record, err)
 	}
 	return shape, nil
 }

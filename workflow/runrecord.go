@@ -183,8 +183,8 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
 	}
 	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
-		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", framework.ErrBadRecord, path,
-			r.Turn, r.State, len(r.Input))
+		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", framework.ErrBadRecord,
+			path, r.Turn, r.State, len(r.Input))
 	}
 	return r, nil
 }

@@ -8,13 +8,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// DialFunc opens a connection, as net.Dialer.DialContext does.
-type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-
 // Config says how a Transport dials.
 type Config struct {
 	// Dial opens the underlying connections.
-	Dial DialFunc
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now reads the clock that Handshake.SentAt is told in.
 	Now func() time.Duration
 	// HandshakeTimeout bounds the time from the end of a dial to the answer of the connect request.
