@@ -71,7 +71,7 @@ var actionDefs = map[ActionKind]actionDef{
 	ActionEvict: {"lock", "Take the lock away", "The node %s is deleted, so the holder's lease ends and the next in " +
 		"line holds at once. What the former holder has under way may still reach what the lock protects, unless " +
 		"that checks tokens.", "The lock was taken away.", true, evictLock},
-	ActionTransfer: {"election", "Transfer the lead", "The leader is asked to hand over to the next candidate.",
+	ActionTransfer: {"election", "Transfer the lead", "The leader is asked to end its term and hand over to %s.",
 		"The leader was asked to hand over.", false, transferLead},
 	ActionRunJob: {"job", "Run now", "The member that owns the job runs it once, beside its schedule.",
 		"A run was asked for.", false, runJob},
@@ -151,10 +151,15 @@ func (u *UI) jobOf(ctx context.Context, a Action) (*scheduler.Scheduler, schedul
 	}
 	jobs := scheduler.New(u.client, s.Jobs[i].Path)
 	report, err := jobs.Inspect(ctx, s.Jobs[i].Name)
-	if err == nil && a.Seen != pausedText(!report.Paused.IsZero()) {
+	if err == nil && a.Seen != seenOfJob(report) {
 		err = errChanged
 	}
 	return jobs, report, err
+}
+
+// seenOfJob is what a page has seen of a job. A job that was removed and registered again is another.
+func seenOfJob(r scheduler.JobReport) string {
+	return fmt.Sprintf("%s since %d", pausedText(!r.Paused.IsZero()), r.Registered.UnixMilli())
 }
 
 // pausedText is what a page has seen of a job or a queue.
@@ -245,7 +250,7 @@ func buildConfirm(u *UI, q request, _ *snapshot) (built, error) {
 		"seen": {a.Seen}}.Encode(), Title: def.button, What: def.what,
 		Button: def.button, Danger: def.danger, Back: backTo(def, a), Link: linkTo(def.page, a.Path, u.root)}
 	if strings.Contains(def.what, "%s") {
-		v.What = fmt.Sprintf(def.what, plain(path.Base(a.Node)))
+		v.What = fmt.Sprintf(def.what, plain(strings.TrimPrefix(a.Node, a.Path+"/")))
 	}
 	return built{def.button, v, a}, nil
 }
@@ -270,7 +275,7 @@ func (u *UI) checkAction(a Action) (actionDef, error) {
 	case !known:
 		return def, &pageError{http.StatusNotFound, "There is no such action",
 			"The pages have a button for each action."}
-	case !u.actions:
+	case !u.canAct():
 		return def, &pageError{http.StatusForbidden, "Actions are off", "This page only shows. Start it with " +
 			"--allow-actions, or with WithActions, or use the command that the page names."}
 	}

@@ -102,6 +102,7 @@ type jobView struct {
 	Commands []string
 	Done     string
 	HideData bool
+	Seen     string // for actions
 }
 
 type runRow struct {
@@ -134,7 +135,8 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 		return built{}, err
 	}
 	v := jobView{Path: path, Row: u.jobRowOf(s, report), Problems: s.problemsAt[path], Zone: time.UTC,
-		Gaps: slices.Clone(report.Gaps), Done: doneText(q.query), HideData: u.hideData}
+		Gaps: slices.Clone(report.Gaps), Done: doneText(q.query), HideData: u.hideData,
+		Seen: seenOfJob(report)}
 	slices.Reverse(v.Gaps)
 	for _, r := range runs {
 		row := runRow{RunRecord: r, Mark: good, Text: string(r.Outcome)}

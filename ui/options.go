@@ -12,6 +12,9 @@ import (
 // Option changes what New returns.
 type Option func(*settings) error
 
+// canAct reports whether pages may have buttons.
+func (s settings) canAct() bool { return s.actions || s.authorize != nil }
+
 // settings are what options change.
 type settings struct {
 	root      string
@@ -96,8 +99,9 @@ func WithHideData() Option {
 }
 
 // WithAuthorize has a function decide on each request: its error refuses it with status 403, and its
-// text is shown. The action is ActionLook for a page. The function is called at once by many
-// goroutines.
+// text is shown. The action is ActionLook for a page; it is asked about an action before the
+// confirmation, and again before it is done. Actions are permitted as by WithActions, if the function
+// permits them. The function is called at once by many goroutines.
 func WithAuthorize(authorize func(*http.Request, Action) error) Option {
 	return func(s *settings) error {
 		if authorize == nil {

@@ -135,7 +135,7 @@ func (u *UI) buildFrom(q request, def *pageDef, s *snapshot, r *http.Request) (p
 
 func (u *UI) chromeOf(s *snapshot, r *http.Request, def *pageDef) chrome {
 	name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	c := chrome{Root: u.root, Section: def.section, Zone: zoneName(u.zone), zone: u.zone, Actions: u.actions,
+	c := chrome{Root: u.root, Section: def.section, Zone: zoneName(u.zone), zone: u.zone, Actions: u.canAct(),
 		Now: time.Now(), At: s.at, Took: s.took.Round(time.Millisecond), Sent: s.sent, Number: s.number,
 		Since: s.since}
 	if cookie, err := r.Cookie("theme"); err == nil && (cookie.Value == "light" || cookie.Value == "dark") {

@@ -114,6 +114,12 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, asJSON := strings.CutSuffix(name, ".json")
+	if name == "confirm" {
+		if err := u.mayDo(r, actionOf(r.URL.Query())); err != nil {
+			u.refuse(w, r, http.StatusForbidden, "This action is not for you", err.Error())
+			return
+		}
+	}
 	if name == "index" {
 		name = ""
 	}

@@ -380,3 +380,53 @@ func plantSecrets(t *testing.T, s *stage) {
 	_, err = workflow.NewKind[string, string]("kind").Start(ctx, flows, "run", "secret-input")
 	require.NoError(t, err)
 }
+
+// TestTransfer lets a candidate lead that stands by, by its button.
+func TestTransfer(t *testing.T) {
+	s := newStage(t, ui.WithAuthorize(func(*http.Request, ui.Action) error { return nil }))
+	lead := func(id string) (led <-chan struct{}) {
+		client := s.zk.Member(t, id, framework.Config{}).Client
+		leads, ended := make(chan struct{}, 10), make(chan struct{})
+		ctx, end := context.WithCancel(context.Background())
+		go func() {
+			defer close(ended)
+			_ = election.New(client, "/elections/one", election.WithID(id)).Lead(ctx, func(ctx context.Context,
+				_ *election.Term) error {
+				leads <- struct{}{}
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		t.Cleanup(func() { end(); <-ended })
+		return leads
+	}
+	<-lead("first")
+	second := lead("a/second")
+	require.Eventually(t, func() bool {
+		all, err := election.New(s.client, "/elections/one").Candidates(t.Context())
+		return err == nil && len(all) == 2
+	}, wait, tick)
+	require.Eventually(t, func() bool {
+		return strings.Contains(text(t, s.get(t, "election?path=/elections/one")), "do=transfer")
+	}, wait, tick)
+	form := s.form(t, "election?path=/elections/one", "transfer")
+	require.Equal(t, "a/second", form.Get("node"))
+	require.Contains(t, text(t, s.get(t, "confirm?"+form.Encode())), "hand over to a/second")
+	r := s.post(t, "act", form)
+	require.Equal(t, http.StatusSeeOther, r.StatusCode, text(t, r))
+	<-second
+	require.Equal(t, http.StatusConflict, s.post(t, "act", form).StatusCode, "another one leads by now")
+}
+
+// TestConfirmationsAreAuthorized asks for a confirmation that the user may not have.
+func TestConfirmationsAreAuthorized(t *testing.T) {
+	s := newStage(t, ui.WithAuthorize(func(_ *http.Request, a ui.Action) error {
+		if a.Kind != ui.ActionLook {
+			return errors.New("only looking")
+		}
+		return nil
+	}))
+	r := s.get(t, "confirm?do=revoke&path=/locks/one&node=/locks/one/x&seen=1")
+	require.Equal(t, http.StatusForbidden, r.StatusCode)
+	require.Contains(t, text(t, r), "only looking")
+}

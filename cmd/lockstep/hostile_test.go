@@ -85,6 +85,7 @@ var otherCommands = []string{
 	"man", "members cordon", "members uncordon", "members drain",
 	"workflows start", "workflows cancel", "workflows retry", "workflows requeue", "workflows remove",
 	"workflows signal",
+	"ui",      // TestPagesEscapeNames of package ui
 	"watch",   // TestWatchEscapesWhatOthersWrite
 	"monitor", // TestMonitorPassesNothingHostileOn
 }

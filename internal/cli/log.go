@@ -42,6 +42,9 @@ var plainWords = map[string]func(attributes map[string]string) string{
 // want to know both.
 const outageOver = "a server can be used again"
 
+// pageAction is what package ui logs of each action on the web page: the record of who has done what.
+const pageAction = "action on the web page"
+
 // ShorterTimeout is what the client warns of when the servers grant less than was asked for.
 // lockstep doctor makes it a finding.
 const ShorterTimeout = "the servers grant a shorter session timeout"
@@ -54,8 +57,8 @@ const findingBegins = "a finding begins"
 // own. lockstep cron warns of that itself, with the stored schedule and command.
 const registeredDifferently = "a job is stored as another release or command has registered it"
 
-// PeopleLogHandler is a log handler for people: it prints warnings, and that an outage is over, as
-// one line, in plain words or with the attributes as name=value.
+// PeopleLogHandler is a log handler for people: it prints warnings, that an outage is over, and
+// actions on the web page, as one line, in plain words or with the attributes as name=value.
 type PeopleLogHandler struct {
 	Streams *Streams
 	attrs   []slog.Attr
@@ -67,7 +70,7 @@ func (PeopleLogHandler) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 func (p PeopleLogHandler) Handle(_ context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn && r.Message != outageOver || r.Message == findingBegins ||
+	if r.Level < slog.LevelWarn && r.Message != outageOver && r.Message != pageAction || r.Message == findingBegins ||
 		r.Message == registeredDifferently ||
 		p.Unsaid != "" && r.Message == p.Unsaid {
 		return nil
