@@ -1,7 +1,13 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
+	"encoding/json"
+	"encoding/xml"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -67,4 +73,63 @@ func TestRatiosSayHowManyTimesAsFastOursIs(t *testing.T) {
 	require.Equal(t, []float64{200, 100, 300}, []float64{r.Rows[0].Median, r.Rows[0].Least, r.Rows[0].Most})
 	require.Equal(t, &spread{2, 1, 3}, r.Rows[1].Ratio)
 	require.Equal(t, &spread{4, 4, 4}, r.Rows[3].Ratio)
+}
+
+// TestPagesAreMadeFromTheReports checks that the tables and charts in docs are those of the reports
+// beside them: "make compare" and "make compare-holders" write both.
+func TestPagesAreMadeFromTheReports(t *testing.T) {
+	const docs = "../../docs"
+	for _, made := range tables {
+		page, err := os.ReadFile(filepath.Join(docs, made.page))
+		require.NoError(t, err)
+		want, err := withTable(page, made.name, func() (string, error) { return made.table(docs) })
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(page))
+	}
+	var r report
+	text, err := os.ReadFile(filepath.Join(docs, "compare.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	for name, c := range map[string]colours{"compare-light.svg": light, "compare-dark.svg": dark} {
+		chart, err := os.ReadFile(filepath.Join(docs, name))
+		require.NoError(t, err)
+		require.Equal(t, string(r.chart(c)), string(chart), name)
+		require.NoError(t, xml.Unmarshal(chart, new(struct{})))
+	}
+}
+
+func TestATableNeedsItsPlace(t *testing.T) {
+	table := func() (string, error) { return "new\n", nil }
+	page, err := withTable([]byte("a\n<!-- x: generated -->\nold\n<!-- x: end -->\nb\n"), "x", table)
+	require.NoError(t, err)
+	require.Equal(t, "a\n<!-- x: generated -->\nnew\n<!-- x: end -->\nb\n", string(page))
+	_, err = withTable([]byte("a\n"), "x", table)
+	require.ErrorContains(t, err, "no comments")
+}
+
+// TestBothBelieve checks what is said of a library whose holder is told before the next one is granted,
+// of one whose holder is told late, and of one whose holder is never told.
+func TestBothBelieve(t *testing.T) {
+	for want, row := range map[string]trialRow{
+		"never":                      {Together: 0},
+		"6.40 s":                     {Together: 6.4},
+		"all 21 s that were watched": {Together: 21, AtLeast: true},
+	} {
+		require.Equal(t, want, row.seconds(row.Together))
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	for says, args := range map[string][]string{
+		"no row matches":    {"-only", "nothing"},
+		"no trial matches":  {"-holders", "-only", "nothing"},
+		"-only: error pars": {"-only", "("},
+		"-turns 0":          {"-turns", "0"},
+		"-frozen -1s":       {"-holders", "-frozen", "-1s"},
+		"no such work":      {"-measure", "nothing"},
+		"no such library":   {"-measure", "uncontended", "-peer", "nothing"},
+		"has no queue":      {"-measure", "queue", "-peer", etcdPeer, "-servers", "127.0.0.1:1"},
+	} {
+		require.ErrorContains(t, run(args), says)
+	}
 }

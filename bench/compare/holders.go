@@ -1,8 +1,9 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -126,6 +127,10 @@ func compareHolders(ctx context.Context, matches func(string) bool, turns int,
 		for i, t := range selected {
 			h.turn++
 			o, err := t.run(ctx, t, h)
+			if err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "%v: %v; once more\n", t, err)
+				o, err = t.run(ctx, t, h)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%v: %w", t, err)
 			}
@@ -170,11 +175,7 @@ func (row trialRow) seconds(s float64) string {
 }
 
 func (r *holdersReport) write(dir string) error {
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "compare-holders.json"), append(text, '\n'), 0o644)
+	return errors.Join(writeJSON(filepath.Join(dir, "compare-holders.json"), r), writeTables(dir))
 }
 
 // observe starts a holder and a waiter on their servers, lets the fault happen, and watches them. The
@@ -195,8 +196,10 @@ func observe(ctx context.Context, peer string, holds, waits []string, watched ti
 		return o, err
 	}
 	defer waiter.kill()
-	if err := awaitWithin(ctx, waiter, "UP"); err != nil {
-		return o, err
+	if peer != postgresPeer { // that connects when its server can take it
+		if err := awaitWithin(ctx, waiter, "UP"); err != nil {
+			return o, err
+		}
 	}
 	if err := pause(ctx, 3*time.Second); err != nil { // some renewals
 		return o, err
@@ -380,8 +383,13 @@ func cutOffRedis(ctx context.Context, t trial, h *holders) (o outcome, err error
 	}
 	defer primary.kill()
 	defer replica.kill()
-	return observe(ctx, t.peer, []string{primary.addr}, []string{replica.addr}, 15*time.Second, atOnce(func() error {
-		return redisDo(ctx, replica, "REPLICAOF", "NO", "ONE")
+	waits := redirect{to: replica.addr}
+	if err := waits.listen(); err != nil {
+		return o, err
+	}
+	defer waits.close()
+	return observe(ctx, t.peer, []string{primary.addr}, []string{waits.addr}, 15*time.Second, atOnce(func() error {
+		return errors.Join(redisDo(ctx, replica, "REPLICAOF", "NO", "ONE"), waits.open())
 	}))
 }
 

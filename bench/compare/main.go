@@ -1,11 +1,5 @@
-// Compare measures Lockstep and other libraries on real servers, by turns: in each turn, each piece
-// of work is done by one library after the other, on servers that run all the while. It prints the
-// median and the range of each figure, and of its ratio to Lockstep's in the same turn.
-//
-//	make compare [ONLY=regexp] [TURNS=n] [JSON=1]
-//
-// See jobs for the work and the libraries. Each measurement is a process of its own: this program
-// with -measure, java/Compare.java, or python/compare.py, which all print one line of JSON.
+//go:build linux
+
 package main
 
 import (
@@ -17,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -50,7 +45,7 @@ func run(args []string) error {
 	f.StringVar(&m.name, "name", "compare", "-measure lock and election: what the members share")
 	f.StringVar(&m.pids, "pids", "", "-measure idle: the servers' processes")
 	f.DurationVar(&m.warmup, "warmup", time.Second, "time before the measured time")
-	f.DurationVar(&m.span, "t", 4*time.Second, "measured time of work that is repeated")
+	f.DurationVar(&m.span, "t", 2*time.Second, "measured time of work that is repeated")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -61,10 +56,14 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
-	if *turns < 1 {
-		return fmt.Errorf("-turns %d: at least 1", *turns)
+	if *turns < 1 || *frozenFor <= 0 || m.span <= 0 || m.warmup < 0 {
+		return fmt.Errorf("-turns %d, -frozen %v, -t %v, -warmup %v: the last may be 0, all others are above", *turns,
+			*frozenFor, m.span, m.warmup)
 	}
 	if *holders {
+		if !slices.ContainsFunc(trials(), func(t trial) bool { return pattern.MatchString(t.String()) }) {
+			return fmt.Errorf("-only %q: no trial matches", *only)
+		}
 		r, err := compareHolders(ctx, pattern.MatchString, *turns, *frozenFor)
 		if err != nil {
 			return err

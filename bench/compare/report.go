@@ -1,12 +1,11 @@
+//go:build linux
+
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"runtime/debug"
@@ -174,13 +173,4 @@ func versions(s *stores) map[string]string {
 		}
 	}
 	return v
-}
-
-// write writes the report to a directory.
-func (r *report) write(dir string) error {
-	text, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "compare.json"), append(text, '\n'), 0o644)
 }

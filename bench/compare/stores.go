@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -13,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 )
@@ -164,8 +168,25 @@ func startPostgres(ctx context.Context, dir string) (*process, error) {
 	}
 	addr := freeAddr()
 	_, port, _ := net.SplitHostPort(addr)
-	return startProcess(ctx, dir, addr, owner, program, "-D", data, "-k", dir, "-h", "127.0.0.1", "-p", port,
-		"-c", "max_connections=1200")
+	return servingPostgres(startProcess(ctx, dir, addr, owner, program, "-D", data, "-k", dir, "-h", "127.0.0.1",
+		"-p", port, "-c", "max_connections=1200"))
+}
+
+// servingPostgres waits until a server that has started takes sessions.
+func servingPostgres(p *process, err error) (*process, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for err == nil {
+		c, refused := pgx.Connect(ctx, "postgres://postgres@"+p.addr+"/postgres?sslmode=disable")
+		if refused == nil {
+			return p, c.Close(ctx)
+		}
+		if pause(ctx, 50*time.Millisecond) != nil {
+			p.kill()
+			err = refused
+		}
+	}
+	return nil, err
 }
 
 // startPostgresReplica starts a server that follows a primary.
@@ -185,7 +206,8 @@ func startPostgresReplica(ctx context.Context, dir string, primary *process) (*p
 	}
 	addr := freeAddr()
 	_, port, _ = net.SplitHostPort(addr)
-	return startProcess(ctx, dir, addr, owner, primary.command.Path, "-D", data, "-k", dir, "-h", host, "-p", port)
+	return servingPostgres(startProcess(ctx, dir, addr, owner, primary.command.Path, "-D", data, "-k", dir, "-h", host,
+		"-p", port, "-c", "max_connections=1200")) // no fewer than the primary allows
 }
 
 // postgresUser returns as whom PostgreSQL runs, which refuses to run as root: then as its own user,

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -61,6 +63,10 @@ func compare(ctx context.Context, selected []job, turns int, warmup, span time.D
 				i := same[(k+turn)%len(same)]
 				j := selected[i]
 				f, err := measureJob(ctx, j, s, warmup, span)
+				if err != nil && ctx.Err() == nil {
+					fmt.Fprintf(os.Stderr, "%v: %v; once more\n", j, err)
+					f, err = measureJob(ctx, j, s, warmup, span)
+				}
 				if ctx.Err() != nil {
 					return nil, context.Cause(ctx)
 				}

@@ -1,7 +1,10 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -143,7 +146,7 @@ func (c zkConnection) locker(name string) (locker, error) {
 		}, nil
 	}
 	dir := "/bare-" + name
-	if _, err := c.Create(dir, nil, 0, open); err != nil && err != zk.ErrNodeExists {
+	if _, err := c.Create(dir, nil, 0, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return nil, err
 	}
 	if name != "compare-contended" {
@@ -252,7 +255,7 @@ func (c zkConnection) watch(ctx context.Context, name string, n int, seen func(v
 
 func (c zkConnection) set(_ context.Context, name, value string) error {
 	_, err := c.Set("/"+name, []byte(value), -1)
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		_, err = c.Create("/"+name, []byte(value), 0, open)
 	}
 	return err
