@@ -94,7 +94,7 @@ func (r *report) markdown() string {
 	for _, name := range slices.Sorted(keys(r.Versions)) {
 		with = append(with, strings.TrimPrefix(name, "github.com/")+" "+r.Versions[name])
 	}
-	fmt.Fprintf(&out, "`%s`, %s, %s, %d turns, with %s.\n\n", r.Command, r.Date, r.Machine, r.Turns,
+	fmt.Fprintf(&out, "`%s`, %s, %s, turns: %d, with %s.\n\n", r.Command, r.Date, r.Machine, r.Turns,
 		strings.Join(with, ", "))
 	fmt.Fprintln(&out, "| work | servers | library | median | range | ratio | range |\n|---|---|---|---|---|---|---|")
 	for _, w := range works {
@@ -121,7 +121,7 @@ func (r *holdersReport) markdown() string {
 	for _, row := range r.Rows {
 		turns = max(turns, len(row.Outcomes))
 	}
-	fmt.Fprintf(&out, "`%s`, %s, %s, %d turns. Session timeout, time to live or expiry: %s; ", r.Command, r.Date,
+	fmt.Fprintf(&out, "`%s`, %s, %s, turns: %d. Session timeout, time to live or expiry: %s; ", r.Command, r.Date,
 		r.Machine, turns, r.Session)
 	fmt.Fprintf(&out, "a holder stands still for %s.\n\n", r.Frozen)
 	fmt.Fprintln(&out, "| | library | | both believe to hold: median | most |\n|---|---|---|---|---|")
