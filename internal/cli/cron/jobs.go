@@ -12,8 +12,9 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/joblayout"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
@@ -237,6 +238,9 @@ type findingJSON struct {
 	scheduler.Finding
 }
 
+// maxFound is how many nodes readJobs searches for schedulers, as scheduler.List does.
+const maxFound = 20_000
+
 // readJobs reports on the schedulers at and below a path.
 func readJobs(ctx context.Context, client *framework.Client, root string) ([]scheduler.JobReport, error) {
 	roots := []string{root}
@@ -256,11 +260,18 @@ func readJobs(ctx context.Context, client *framework.Client, root string) ([]sch
 		}
 	}
 	var unread []error
-	var reports []scheduler.JobReport
-	for _, root := range roots {
-		some, err := failure.Collect(scheduler.List(ctx, client, root))
-		reports, unread = append(reports, some...), append(unread, err)
+	var paths []string
+	for found, err := range recipe.Find(ctx, client, roots, maxFound,
+		recipe.Layout{Recognize: joblayout.HasLayout, Own: joblayout.OwnNodes()}) {
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		paths = append(paths, found.Path)
 	}
+	all, err := moduleonly.InspectSchedulers(ctx, client, paths)
+	reports, _ := all.([]scheduler.JobReport)
+	unread = append(unread, err)
 	for i, r := range reports {
 		reports[i].Name = strings.TrimPrefix(r.JobPath(), cli.JobsDir+"/") // the NAME for the other subcommands
 	}

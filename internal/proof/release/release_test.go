@@ -122,7 +122,7 @@ func TestReleaseRefuses(t *testing.T) {
 	writeFile(t, checkout, "CHANGELOG.md", "# Changelog\n\n## 1.1.1 (a day)\n\nNotes.\n")
 	commit(t, checkout, "Write the notes")
 	run(t, checkout, "git", "tag", "v1.1.1")
-	refuse("the commit has no tag examples/v1.1.1")
+	refuse("the commit has no tag " + modules.Dirs[1] + "/v1.1.1")
 
 	require.NoError(t, os.Remove(filepath.Join(checkout, "ids/released.go")))
 	commit(t, checkout, "Remove a function")
