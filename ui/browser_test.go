@@ -57,6 +57,7 @@ func (p *probed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // wide windows and in both colour schemes. It names the pages that have problems.
 func TestPagesAreAccessible(t *testing.T) {
 	browser.Require(t)
+	require.FileExists(t, "../bin/axe.min.js", "make test-tools")
 	s := newStage(t, ui.WithActions())
 	fill(t, s, "one")
 	all := append(targets("one"), "nothing")

@@ -69,8 +69,34 @@ type hub struct {
 	memory  memory
 }
 
-// lookTime is how long a look may take.
-const lookTime = 30 * time.Second
+const (
+	lookTime = 30 * time.Second // a look may take
+	stall    = 3 * time.Second  // a look may wait for an answer
+)
+
+// errStalled is the cause of a look's end after stall.
+var errStalled = errors.New("no server has answered for some seconds")
+
+// giveUpStalled ends a look when it has sent no further request for a time: each answer leads to the
+// next request.
+func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
+	ticker := time.NewTicker(stall / 4)
+	defer ticker.Stop()
+	sent, since := h.client.Status().Requests, time.Now()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if now := h.client.Status().Requests; now != sent {
+			sent, since = now, time.Now()
+		} else if time.Since(since) >= stall {
+			end(errStalled)
+			return
+		}
+	}
+}
 
 func newHub(client *framework.Client, s settings, looker *monitor.Looker) *hub {
 	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, looker: looker,
@@ -163,6 +189,9 @@ func (h *hub) publish(s *snapshot) {
 func (h *hub) look() *snapshot {
 	ctx, cancel := context.WithTimeout(h.life, lookTime)
 	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go h.giveUpStalled(ctx, end)
 	s := &snapshot{at: time.Now(), locksAt: map[string]*locks.Report{}, problemsAt: map[string][]finding{}}
 	before := h.client.Status().Requests
 	s.Report, s.failed = h.looker.Look(ctx)
@@ -174,6 +203,9 @@ func (h *hub) look() *snapshot {
 		for i := range s.runs {
 			hideRun(&s.runs[i].Info)
 		}
+	}
+	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
+		s.failed = errStalled
 	}
 	s.took, s.status = time.Since(s.at), h.client.Status()
 	s.sent = s.status.Requests - before

@@ -34,16 +34,17 @@ type stage struct {
 	zk     *zktest.Server
 	client *framework.Client
 	page   *ui.UI
+	link   *zktest.Link
 }
 
 func newStage(t *testing.T, opts ...ui.Option) *stage {
 	t.Helper()
 	zk := zktest.Start(t)
-	client := zk.Member(t, "page", framework.Config{}).Client
-	page, err := ui.New(client, opts...)
+	member := zk.Member(t, "page", framework.Config{})
+	page, err := ui.New(member.Client, opts...)
 	require.NoError(t, err)
 	t.Cleanup(page.Close)
-	return &stage{zk, client, page}
+	return &stage{zk, member.Client, page, member.Link}
 }
 
 // get asks for a page.

@@ -1,0 +1,124 @@
+package ui_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/ui"
+)
+
+// open follows a page as a browser does, until close is called.
+func (s *stage) open(t *testing.T, page string) (stream *received, closePage func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/events?page="+page, nil)
+	stream = &received{head: http.Header{}}
+	var done sync.WaitGroup
+	done.Go(func() { s.page.ServeHTTP(stream, r) })
+	return stream, func() { cancel(); done.Wait() }
+}
+
+// received is what a page's stream has sent.
+type received struct {
+	head http.Header
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *received) Header() http.Header { return r.head }
+func (r *received) WriteHeader(int)     {}
+func (r *received) Flush()              {}
+
+func (r *received) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *received) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// TestRequestsOfOpenPages: a hundred pages send what one sends, and no page sends nothing.
+func TestRequestsOfOpenPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		sent := func(pages int) int64 {
+			var all []func()
+			for range pages {
+				_, closePage := s.open(t, "locks")
+				all = append(all, closePage)
+			}
+			before := s.client.Status().Requests
+			time.Sleep(time.Minute)
+			n := s.client.Status().Requests - before
+			for _, closePage := range all {
+				closePage()
+			}
+			time.Sleep(time.Minute) // the look that was under way
+			return n
+		}
+		one, hundred := sent(1), sent(100)
+		require.Greater(t, one, int64(60))
+		require.LessOrEqual(t, 2*hundred, 3*one)
+		require.Zero(t, sent(0))
+	})
+}
+
+// TestAnOutage: the page says so within seconds, keeps what it has seen, and goes on by itself.
+func TestAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		holder := s.zk.Member(t, "holder", framework.Config{}).Client
+		lease, err := locks.NewMutex(holder, "/locks/one").Lock(t.Context())
+		require.NoError(t, err)
+		defer lease.Release(t.Context()) //nolint:errcheck // the test is over
+		stream, closePage := s.open(t, "locks")
+		time.Sleep(5 * time.Second)
+		require.Contains(t, text(t, s.get(t, "locks")), "Seen")
+
+		s.link.Cut()
+		time.Sleep(10 * time.Second)
+		page := text(t, s.get(t, "locks"))
+		require.Contains(t, page, "No answer from ZooKeeper")
+		require.Contains(t, page, `class="page stale"`)
+		require.Contains(t, page, "/locks/one")
+		s.link.Heal()
+		time.Sleep(20 * time.Second)
+		require.NotContains(t, text(t, s.get(t, "locks")), "No answer from ZooKeeper")
+		closePage()
+		require.Contains(t, stream.String(), "No answer from ZooKeeper")
+	})
+}
+
+// TestAStreamSendsWhatHasChanged and nothing when nothing has.
+func TestAStreamSendsWhatHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, ui.WithInterval(time.Second))
+		text(t, s.get(t, "locks"))
+		stream, closePage := s.open(t, "locks")
+		time.Sleep(10 * time.Second)
+		before := len(stream.String())
+		time.Sleep(30 * time.Second)
+		require.Less(t, len(stream.String())-before, 30*600, "only when it was seen")
+		holder := s.zk.Member(t, "holder", framework.Config{}).Client
+		lease, err := locks.NewMutex(holder, "/locks/one").Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, lease.Release(t.Context()))
+		closePage()
+		require.Contains(t, stream.String()[before:], "/locks/one")
+	})
+}
