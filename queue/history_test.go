@@ -153,7 +153,8 @@ func (l *history) ackEnded(v string, err error) {
 	}
 }
 
-// counts are the items that were, or may have been, put, and those that were acknowledged.
+// counts are the items that were, or may have been, put, and those of them that were acknowledged, or
+// may have been. One that may not have been put counts as both: it may never come.
 func (l *history) counts() (put, acked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +162,11 @@ func (l *history) counts() (put, acked int) {
 		if f.put != notPut {
 			put++
 		}
+		if f.acked || f.maybe || f.put == mayBePut {
+			acked++
+		}
 	}
-	return put, l.acked
+	return put, acked
 }
 
 // check compares the books of an empty queue: all that was put was acknowledged, and nothing else
