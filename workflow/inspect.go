@@ -1,12 +1,15 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -205,19 +208,78 @@ func (i *Info) addChildren(node string, children []childNode) error {
 	return nil
 }
 
-// List yields all runs, in no order, without their steps. It reads them while it yields them, 500
-// after 500. A run that is started or removed meanwhile may be left out. It yields an error for
-// each run that cannot be read, and goes on: the error wraps framework.ErrBadRecord,
-// framework.ErrNewer, ErrForeign or framework.ErrNoAuth. Any other error is the last. If only the
-// claims of a kind cannot be read, TakenErr of its active runs says so.
-func (w *Workflows) List(ctx context.Context) iter.Seq2[Info, error] {
+// ListOption says which runs List yields. A run must pass all options.
+type ListOption func(*listOptions) error
+
+type listOptions struct {
+	states        []State
+	kinds         []string
+	prefix, after string // of ids
+	since         time.Time
+}
+
+func (o listOptions) matches(r runRecord, stat framework.Stat) bool {
+	return (len(o.states) == 0 || slices.Contains(o.states, r.State)) &&
+		(len(o.kinds) == 0 || slices.Contains(o.kinds, r.Workflow)) && !stat.Ctime.Before(o.since)
+}
+
+// WithStates leaves out the runs in other states.
+func WithStates(states ...State) ListOption {
+	return func(o *listOptions) error {
+		for _, s := range states {
+			if !s.isKnown() {
+				return fmt.Errorf("%w: WithStates: %q is no state of a run", ErrOption, s)
+			}
+		}
+		o.states = append(o.states, states...)
+		return nil
+	}
+}
+
+// WithKinds leaves out the runs of other kinds.
+func WithKinds(names ...string) ListOption {
+	return func(o *listOptions) error {
+		for _, name := range names {
+			if err := checkName(name); err != nil {
+				return err
+			}
+		}
+		o.kinds = append(o.kinds, names...)
+		return nil
+	}
+}
+
+// WithIDPrefix leaves out the runs whose ids begin otherwise. They are not read.
+func WithIDPrefix(prefix string) ListOption {
+	return func(o *listOptions) error { o.prefix = prefix; return nil }
+}
+
+// WithIDAfter leaves out the runs up to an id, in the order of the ids' bytes: the first page of
+// List has none, and each next one has the id of the last run before. They are not read.
+func WithIDAfter(id string) ListOption {
+	return func(o *listOptions) error { o.after = id; return nil }
+}
+
+// WithStartedSince leaves out the runs that were started before t, by the clock of the ensemble's
+// leader.
+func WithStartedSince(t time.Time) ListOption {
+	return func(o *listOptions) error { o.since = t; return nil }
+}
+
+// List yields all runs, or those that pass the options, in the order of their ids, without their
+// steps. It reads them while it yields them, 500 after 500: to show pages, break out of the loop and
+// go on later behind the last run (WithIDAfter). A run that is started or removed meanwhile may be
+// left out. It yields an error for each run that cannot be read, and goes on: the error wraps
+// framework.ErrBadRecord, framework.ErrNewer, ErrForeign or framework.ErrNoAuth. Any other error is the
+// last. If only the claims of a kind cannot be read, TakenErr of its active runs says so.
+func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		taken := takenRuns{}
 		var nodes []string
-		err := w.err
-		if err == nil {
+		filter, err := recipe.ApplyOptions(listOptions{}, opts)
+		if err = w.argumentErrorOr(err); err == nil {
 			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
-				nodes, err = w.runNodes(ctx, s)
+				nodes, err = w.runNodes(ctx, s, filter)
 				return err
 			}, failure.IsTransient)
 		}
@@ -225,7 +287,7 @@ func (w *Workflows) List(ctx context.Context) iter.Seq2[Info, error] {
 			var runs []Info
 			var unread []error
 			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
-				runs, unread, err = readRuns(ctx, s, some)
+				runs, unread, err = readRuns(ctx, s, some, filter)
 				return err
 			}, failure.IsTransient)
 			if err != nil {
@@ -249,8 +311,9 @@ func (w *Workflows) List(ctx context.Context) iter.Seq2[Info, error] {
 	}
 }
 
-// runNodes are the nodes of all runs, behind a sync.
-func (w *Workflows) runNodes(ctx context.Context, s *framework.Session) (nodes []string, err error) {
+// runNodes are the nodes of all runs whose ids pass the filter, in the order of the ids, behind a sync.
+func (w *Workflows) runNodes(ctx context.Context, s *framework.Session,
+	filter listOptions) (nodes []string, err error) {
 	if err := s.Sync(ctx, w.Path()); err != nil {
 		return nil, err
 	}
@@ -267,14 +330,19 @@ func (w *Workflows) runNodes(ctx context.Context, s *framework.Session) (nodes [
 			return nil, l.Err
 		}
 		for _, name := range l.Names {
-			nodes = append(nodes, znode.Join(dirs[n], name))
+			if strings.HasPrefix(name, filter.prefix) && name > filter.after {
+				nodes = append(nodes, znode.Join(dirs[n], name))
+			}
 		}
 	}
+	slices.SortFunc(nodes, func(a, b string) int { return cmp.Compare(path.Base(a), path.Base(b)) })
 	return nodes, nil
 }
 
-// readRuns reads runs together. An error that concerns one run comes beside the others.
-func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs []Info, unread []error, err error) {
+// readRuns reads runs together, and returns those that pass the filter. An error that concerns one
+// run comes beside the others.
+func readRuns(ctx context.Context, s *framework.Session, nodes []string, filter listOptions) (runs []Info,
+	unread []error, err error) {
 	all, err := s.GetAll(ctx, nodes...)
 	if err != nil {
 		return nil, nil, err
@@ -288,7 +356,7 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string) (runs [
 		case errors.Is(err, framework.ErrNoNode), errors.Is(err, ErrNoRun): // it was removed
 		case err != nil:
 			unread = append(unread, failure.Wrap("read run", nodes[i], err))
-		default:
+		case filter.matches(record, n.Stat):
 			runs = append(runs, storedRun{id: id, node: nodes[i], runRecord: record, stat: n.Stat}.info())
 		}
 	}
