@@ -278,7 +278,7 @@ func (q *Queue[T]) takeUpTo(ctx context.Context, n int) (out []*Delivery[T], err
 	return out, nil
 }
 
-// Messages yields deliveries until ctx ends, which is no error, or Take fails, which it yields
+// Deliveries yields deliveries until ctx ends, which is no error, or Take fails, which it yields
 // last. Settle each delivery in the loop's body, or elsewhere.
 func (q *Queue[T]) Deliveries(ctx context.Context) iter.Seq2[*Delivery[T], error] {
 	return func(yield func(*Delivery[T], error) bool) {

@@ -26,7 +26,7 @@ var budget = map[string]int{
 	"registry":              52,
 	"members":               53,
 	"redislock":             32,
-	"workflow":              126,
+	"workflow":              132,
 	"monitor":               54,
 	"ui":                    25,
 	"zktest":                96,
