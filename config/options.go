@@ -90,7 +90,7 @@ type SetOption func(*pendingWrite) error
 func WithExpectedVersion(version int64) SetOption {
 	return func(w *pendingWrite) error {
 		if version < 0 {
-			return errors.New("If: a version is 0 or more")
+			return errors.New("WithExpectedVersion: a version is 0 or more")
 		}
 		w.wanted, w.conditional = version, true
 		return nil

@@ -84,7 +84,7 @@ func TestAnOutage(t *testing.T) {
 		holder := s.zk.Member(t, "holder", framework.Config{}).Client
 		lease, err := locks.NewMutex(holder, "/locks/one").Lock(t.Context())
 		require.NoError(t, err)
-		defer lease.Release(t.Context()) //nolint:errcheck // the test is over
+		defer lease.Release(t.Context())
 		stream, closePage := s.open(t, "locks")
 		time.Sleep(5 * time.Second)
 		require.Contains(t, text(t, s.get(t, "locks")), "Seen")

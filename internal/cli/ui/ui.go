@@ -201,7 +201,9 @@ func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler
 	if err := server.Shutdown(stopping); err != nil {
 		_ = server.Close()
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }
 
