@@ -37,7 +37,8 @@ const (
 	waitingSuffix = "~waiting"
 )
 
-// New returns an election at path. It creates no nodes. Err says what is wrong with the arguments.
+// New returns an election at path. It creates no nodes. Validate says what is wrong with the
+// arguments.
 func New(client *framework.Client, path string, opts ...Option) *Election {
 	e := &Election{client: client, path: path}
 	if e.err = recipe.CheckClientAndPath(client, path, "an election"); e.err != nil {
