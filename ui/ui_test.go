@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -128,25 +129,26 @@ func targets(name string) []string {
 // hostile is a name that ZooKeeper permits and that no page may repeat as it is.
 const hostile = `<script>alert(1)</script>"'&` + "\u202e" + `\x`
 
-func TestPagesEscapeNames(t *testing.T) {
+func TestPagesEscapeNames(t *testing.T) { synctest.Test(t, testPagesEscapeNames) }
+
+func testPagesEscapeNames(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	name := strings.ReplaceAll(hostile, "/", "_")
 	fill(t, s, name)
 	for _, target := range targets(name) {
-		t.Run(target, func(t *testing.T) {
-			r := s.get(t, target)
-			body := text(t, r)
-			require.Equal(t, http.StatusOK, r.StatusCode, body)
-			require.NotContains(t, body, "<script>alert")
-			require.NotContains(t, body, "\u202e")
-			require.NotRegexp(t, `(?i)\son[a-z]+=|style=|javascript:`, body, "the policy forbids inline scripts and styles")
-			require.NotContains(t, body, "ZgotmplZ")
-			require.Contains(t, r.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
-			for _, link := range regexp.MustCompile(`(?:href|src|action)="([^"]*)"`).FindAllStringSubmatch(body, -1) {
-				require.NotRegexp(t, `^(/|[a-z]+:)`, link[1], "links are relative, for any prefix")
-			}
-			checkBalance(t, body)
-		})
+		t.Log(target)
+		r := s.get(t, target)
+		body := text(t, r)
+		require.Equal(t, http.StatusOK, r.StatusCode, body)
+		require.NotContains(t, body, "<script>alert")
+		require.NotContains(t, body, "\u202e")
+		require.NotRegexp(t, `(?i)\son[a-z]+=|style=|javascript:`, body, "the policy forbids inline scripts and styles")
+		require.NotContains(t, body, "ZgotmplZ")
+		require.Contains(t, r.Header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'")
+		for _, link := range regexp.MustCompile(`(?:href|src|action)="([^"]*)"`).FindAllStringSubmatch(body, -1) {
+			require.NotRegexp(t, `^(/|[a-z]+:)`, link[1], "links are relative, for any prefix")
+		}
+		checkBalance(t, body)
 	}
 }
 
@@ -159,7 +161,9 @@ func checkBalance(t *testing.T, body string) {
 	}
 }
 
-func TestPagesAsJSON(t *testing.T) {
+func TestPagesAsJSON(t *testing.T) { synctest.Test(t, testPagesAsJSON) }
+
+func testPagesAsJSON(t *testing.T) {
 	s := newStage(t)
 	fill(t, s, "one")
 	for _, target := range targets("one") {
@@ -180,7 +184,9 @@ func TestPagesAsJSON(t *testing.T) {
 	require.Len(t, report.Waiters, 1)
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusals(t *testing.T) { synctest.Test(t, testRefusals) }
+
+func testRefusals(t *testing.T) {
 	s := newStage(t, ui.WithRoot("/apps"), ui.WithHosts("ops.example"))
 	for target, want := range map[string]int{
 		"nothing": 404, "lock?path=nothing": 404, "lock?path=/other": 404, "lock?path=/apps/none": 404,
@@ -213,7 +219,9 @@ func TestOptionsRefuse(t *testing.T) {
 	require.ErrorIs(t, err, ui.ErrInvalid)
 }
 
-func TestAuthorize(t *testing.T) {
+func TestAuthorize(t *testing.T) { synctest.Test(t, testAuthorize) }
+
+func testAuthorize(t *testing.T) {
 	s := newStage(t, ui.WithActions(), ui.WithAuthorize(func(r *http.Request, a ui.Action) error {
 		if a.Kind != ui.ActionLook || r.Header.Get("User") == "" {
 			return fmt.Errorf("<b>no</b>")
@@ -246,7 +254,9 @@ func (s *stage) form(t *testing.T, page, do string) url.Values {
 	return form
 }
 
-func TestActions(t *testing.T) {
+func TestActions(t *testing.T) { synctest.Test(t, testActions) }
+
+func testActions(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	fill(t, s, "one")
 	ctx := t.Context()
@@ -282,7 +292,7 @@ func TestActions(t *testing.T) {
 		action.check()
 	}
 
-	t.Run("what has changed meanwhile is refused", func(t *testing.T) {
+	{ // what has changed meanwhile is refused
 		form := s.form(t, "queue?path=/queues/one", "pause-queue")
 		q := queue.New(s.client, "/queues/one", queue.Text())
 		defer q.Close(ctx)
@@ -292,17 +302,19 @@ func TestActions(t *testing.T) {
 		form = s.form(t, "lock?path=/locks/one", "evict")
 		require.Equal(t, http.StatusSeeOther, s.post(t, "act", form).StatusCode)
 		require.Equal(t, http.StatusConflict, s.post(t, "act", form).StatusCode)
-	})
-	t.Run("another site's form is refused", func(t *testing.T) {
+	}
+	{ // another site's form is refused
 		form := s.form(t, "queue?path=/queues/one", "resume-queue")
 		require.Equal(t, http.StatusForbidden, s.post(t, "act", form, "Sec-Fetch-Site", "cross-site").StatusCode)
 		require.Equal(t, http.StatusForbidden, s.post(t, "act", form, "Origin", "https://evil.example").StatusCode)
-	})
+	}
 }
 
 // TestHideData has a secret wherever an application can write, and asks for each page, its JSON and its
 // stream. Without WithHideData the same pages must have secrets: else the test would prove nothing.
-func TestHideData(t *testing.T) {
+func TestHideData(t *testing.T) { synctest.Test(t, testHideData) }
+
+func testHideData(t *testing.T) {
 	for _, hide := range []bool{true, false} {
 		var opts []ui.Option
 		if hide {
@@ -383,7 +395,9 @@ func plantSecrets(t *testing.T, s *stage) {
 }
 
 // TestTransfer lets a candidate lead that stands by, by its button.
-func TestTransfer(t *testing.T) {
+func TestTransfer(t *testing.T) { synctest.Test(t, testTransfer) }
+
+func testTransfer(t *testing.T) {
 	s := newStage(t, ui.WithAuthorize(func(*http.Request, ui.Action) error { return nil }))
 	lead := func(id string) (led <-chan struct{}) {
 		client := s.zk.Member(t, id, framework.Config{}).Client
@@ -420,7 +434,9 @@ func TestTransfer(t *testing.T) {
 }
 
 // TestConfirmationsAreAuthorized asks for a confirmation that the user may not have.
-func TestConfirmationsAreAuthorized(t *testing.T) {
+func TestConfirmationsAreAuthorized(t *testing.T) { synctest.Test(t, testConfirmationsAreAuthorized) }
+
+func testConfirmationsAreAuthorized(t *testing.T) {
 	s := newStage(t, ui.WithAuthorize(func(_ *http.Request, a ui.Action) error {
 		if a.Kind != ui.ActionLook {
 			return errors.New("only looking")
