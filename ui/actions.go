@@ -24,20 +24,21 @@ type ActionKind string
 
 // The kinds.
 const (
-	ActionLook          ActionKind = "look" // at a page
-	ActionRevoke        ActionKind = "revoke"
-	ActionEvict         ActionKind = "evict"
-	ActionTransfer      ActionKind = "transfer"
-	ActionRunJob        ActionKind = "run"
-	ActionPauseJob      ActionKind = "pause-job"
-	ActionResumeJob     ActionKind = "resume-job"
-	ActionPauseQueue    ActionKind = "pause-queue"
-	ActionResumeQueue   ActionKind = "resume-queue"
-	ActionCancelRun     ActionKind = "cancel"
-	actionChangeTheme   ActionKind = "theme"
-	maxFormBytes                   = 16 << 10
-	actionTime                     = 15 * time.Second
-	errChangedMeanwhile            = "It has changed since the page was shown, so nothing was done."
+	ActionLook        ActionKind = "look" // at a page
+	ActionRevoke      ActionKind = "revoke"
+	ActionEvict       ActionKind = "evict"
+	ActionTransfer    ActionKind = "transfer"
+	ActionRunJob      ActionKind = "run"
+	ActionPauseJob    ActionKind = "pause-job"
+	ActionResumeJob   ActionKind = "resume-job"
+	ActionPauseQueue  ActionKind = "pause-queue"
+	ActionResumeQueue ActionKind = "resume-queue"
+	ActionCancelRun   ActionKind = "cancel"
+)
+
+const (
+	maxFormBytes = 16 << 10
+	actionTime   = 15 * time.Second // an action may take
 )
 
 // Action is what a request does, and to what.
@@ -92,7 +93,7 @@ func revokeLock(ctx context.Context, u *UI, a Action) error {
 	return locks.Revoke(ctx, u.client, a.Node)
 }
 
-// checkHolder checks that a node holds or waits for a lock with the token that was seen.
+// checkHolder checks that a node holds a lock with the token that was seen.
 func (u *UI) checkHolder(ctx context.Context, a Action) error {
 	if err := u.sync(ctx, a.Path); err != nil {
 		return err
@@ -292,8 +293,8 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 		u.refuse(w, r, http.StatusBadRequest, "This form cannot be read", err.Error())
 		return
 	}
-	switch name := path.Base(r.URL.Path); ActionKind(name) {
-	case actionChangeTheme:
+	switch path.Base(r.URL.Path) {
+	case "theme":
 		http.SetCookie(w, &http.Cookie{Name: "theme", Value: r.PostForm.Get("theme"), Path: path.Dir(r.URL.Path),
 			MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "./", http.StatusSeeOther)
@@ -323,7 +324,8 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 		"seen", a.Seen, "from", r.RemoteAddr, "error", err)
 	switch {
 	case errors.Is(err, errChanged):
-		u.refuse(w, r, http.StatusConflict, errChangedMeanwhile, "Go back to the page to see what is there now.")
+		u.refuse(w, r, http.StatusConflict, "It has changed since the page was shown, so nothing was done",
+			"Go back to the page to see what is there now.")
 	case err != nil:
 		u.refuse(w, r, http.StatusBadGateway, "It was not done, or it is not known whether", err.Error())
 	default:

@@ -103,7 +103,8 @@ func TestAnOpenPageFollows(t *testing.T) {
 	s := newStage(t)
 	fill(t, s, "one")
 	p := &probed{pages: s.page, answers: make(chan string, 100), reply: func(string) string { return "" }, script: `
-const tell = () => fetch("answer", {method: "POST", body: document.querySelector("#f-facts dd").firstChild.textContent});
+const items = () => document.querySelector("#f-facts dd").firstChild.textContent;
+const tell = () => fetch("answer", {method: "POST", body: items()});
 tell();
 new MutationObserver(tell).observe(document.querySelector("main"), {childList: true, subtree: true});`}
 	server := httptest.NewServer(p)

@@ -34,7 +34,6 @@ type snapshot struct {
 
 	failed error     // why the latest look has failed, or nil
 	since  time.Time // when looks began to fail
-	status framework.Status
 }
 
 // listedRun is a run of the workflows at a path.
@@ -59,7 +58,7 @@ type hub struct {
 	tasks sync.WaitGroup // looks
 
 	mu      sync.Mutex
-	latestS *snapshot
+	newest  *snapshot
 	looking chan struct{} // closed at the end of the look that is under way, or nil
 	changed chan struct{} // closed at the next snapshot
 	pages   int           // that wait for changes
@@ -100,7 +99,7 @@ func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
 
 func newHub(client *framework.Client, s settings, looker *monitor.Looker) *hub {
 	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, looker: looker,
-		changed: make(chan struct{}), latestS: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
+		changed: make(chan struct{}), newest: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -114,7 +113,7 @@ func (h *hub) close() {
 func (h *hub) latest() *snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.latestS
+	return h.newest
 }
 
 // expire makes the next page look anew: an action has changed something.
@@ -131,9 +130,9 @@ const firstLook = 3 * time.Second
 // time.
 func (h *hub) fresh(ctx context.Context) *snapshot {
 	h.mu.Lock()
-	if !h.expired && time.Since(h.latestS.at) < max(h.interval, 2*h.latestS.took) || h.life.Err() != nil {
+	if !h.expired && time.Since(h.newest.at) < max(h.interval, 2*h.newest.took) || h.life.Err() != nil {
 		defer h.mu.Unlock()
-		return h.latestS
+		return h.newest
 	}
 	done := h.beginLook()
 	h.mu.Unlock()
@@ -167,11 +166,11 @@ func (h *hub) beginLook() <-chan struct{} {
 
 // publish makes a snapshot the latest one. The caller holds mu.
 func (h *hub) publish(s *snapshot) {
-	former := h.latestS
+	former := h.newest
 	s.number = former.number + 1
 	if s.failed != nil { // what was seen before stays
 		kept := *former
-		kept.number, kept.failed, kept.status = s.number, s.failed, s.status
+		kept.number, kept.failed = s.number, s.failed
 		if former.failed == nil {
 			kept.since = time.Now()
 		}
@@ -179,7 +178,7 @@ func (h *hub) publish(s *snapshot) {
 	} else {
 		h.memory.add(former, s)
 	}
-	h.latestS = s
+	h.newest = s
 	clear(h.details)
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -207,8 +206,7 @@ func (h *hub) look() *snapshot {
 	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
 		s.failed = errStalled
 	}
-	s.took, s.status = time.Since(s.at), h.client.Status()
-	s.sent = s.status.Requests - before
+	s.took, s.sent = time.Since(s.at), h.client.Status().Requests-before
 	for _, r := range s.Locks {
 		s.locksAt[r.Path] = r
 	}
@@ -275,7 +273,7 @@ func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 // error when the time is over.
 func (h *hub) waitBriefly(ctx context.Context, number int64, d time.Duration) (*snapshot, error) {
 	h.mu.Lock()
-	s, changed := h.latestS, h.changed
+	s, changed := h.newest, h.changed
 	h.mu.Unlock()
 	if s.number != number {
 		return s, nil
@@ -348,7 +346,7 @@ type detail struct {
 func read[T any](ctx context.Context, h *hub, s *snapshot, key string,
 	f func(ctx context.Context) (T, error)) (T, error) {
 	h.mu.Lock()
-	if h.latestS != s { // an old page: it reads for itself
+	if h.newest != s { // an old page: it reads for itself
 		h.mu.Unlock()
 		return f(ctx)
 	}

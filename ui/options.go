@@ -79,8 +79,9 @@ func WithHosts(names ...string) Option {
 }
 
 // WithActions permits actions: revoking a lock, transferring a lead, running, pausing and resuming a
-// job, pausing and resuming a queue, cancelling a workflow's run. Each is logged by the client's
-// logger with who, what and where. Default: pages only show the commands that do the same.
+// job, pausing and resuming a queue, cancelling a workflow's run. The client's logger has a record of
+// each: what, where, at what state, from which address. Default: pages only show the commands that do
+// the same.
 func WithActions() Option {
 	return func(s *settings) error {
 		s.actions = true

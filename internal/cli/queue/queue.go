@@ -126,7 +126,8 @@ items were not counted. Of the retry policy, what no flag names stays as it is s
 	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
 	cmd.Flags().IntVar(&capacity, "capacity", 0, "hold no more items than this")
 	cmd.Flags().Var(&dedup, "dedup", "remember each --id of \"lockstep queue put\" for this time")
-	cmd.Flags().Var(&retryMin, "retry-min", "how long an item waits after its first failed attempt; it doubles with each one")
+	cmd.Flags().Var(&retryMin, "retry-min",
+		"how long an item waits after its first failed attempt; it doubles with each one")
 	cmd.Flags().Var(&retryMax, "retry-max", "the longest wait after a failed attempt")
 	cmd.Flags().BoolVar(&noRetry, "no-retry", false, "remove the retry policy: each program waits as it says itself")
 	cmd.MarkFlagsMutuallyExclusive("no-retry", "retry-min")
@@ -139,8 +140,9 @@ func newQueueCancel(streams *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel NAME ID [flags]",
 		Short: "Take back an item that was put with an id",
-		Long: `Take back an item that was put with --id. The exit code is 1 if a consumer has the item, or if it is not in
-the queue any more; nothing is cancelled then. A cancelled item counts in "lockstep queue len" until a consumer reaches it.`,
+		Long: `Take back an item that was put with --id. The exit code is 1 if a consumer has the item, or if it is
+not in the queue any more; nothing is cancelled then. A cancelled item counts in "lockstep queue len"
+until a consumer reaches it.`,
 		Example: "  lockstep queue cancel mails order-17",
 		Args:    cobra.ExactArgs(2),
 		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {

@@ -42,10 +42,10 @@ func newQueueTake(streams *cli.Streams) *cobra.Command {
 lockstep runs the command once for each item, with the item on its standard input. If the command ends
 with 0, the item is removed. Otherwise lockstep says so, and the item comes again, here or at another
 consumer, after --retry-after, and becomes a dead letter after --max-attempts. LOCKSTEP_ATTEMPT tells
-the command how often the item was taken, and LOCKSTEP_KIND its kind. A command that a signal to lockstep or Ctrl-C has ended gives
-its item back, without an attempt, except in a strict queue. If the servers cannot be reached for too long while the command runs, the
-command's process group gets SIGTERM, and SIGKILL --kill-after later, before another consumer gets
-the item.
+the command how often the item was taken, and LOCKSTEP_KIND its kind. A command that a signal to
+lockstep or Ctrl-C has ended gives its item back, without an attempt, except in a strict queue. If the
+servers cannot be reached for too long while the command runs, the command's process group gets
+SIGTERM, and SIGKILL --kill-after later, before another consumer gets the item.
 
 Without a command lockstep prints each item and removes it. The exit code is 1 if none came within -w,
 or that of the last command that failed, 124 for one that --timeout has ended, or 75 if an item was

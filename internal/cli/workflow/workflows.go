@@ -445,9 +445,9 @@ func newWorkflowsCancel(streams *cli.Streams) *cobra.Command {
 	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "cancel RUN [flags]",
 		Short: "End a run that has not finished",
-		Long: `End a run that has not finished. Its member notices that soon, and gives the run up; a step that is under way may
-have its effect, and gets no record. Child runs are not cancelled. A run that was cancelled before is no error. For one
-that has ended otherwise the exit code is 1.`,
+		Long: `End a run that has not finished. Its member notices that soon, and gives the run up; a step that is
+under way may have its effect, and gets no record. Child runs are not cancelled. A run that was
+cancelled before is no error. For one that has ended otherwise the exit code is 1.`,
 		Example: `  lockstep workflows cancel order-42 --reason "the customer has called"`,
 		Args:    cobra.ExactArgs(1),
 	}, 0, noPreparation, func(ctx context.Context, path, id string, _ []string) error {
@@ -546,9 +546,11 @@ func newWorkflowsSignal(streams *cli.Streams) *cobra.Command {
 	cmd := p.addAct(streams, &cobra.Command{
 		Use:   "signal RUN NAME [DATA] [flags]",
 		Short: "Send a signal to a run",
-		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from standard input,
--f FILE from a file. Without it the data is null. A run takes a signal once: the same signal again does nothing.
-With --id it takes several signals of one NAME, one for each id, if its function awaits several. With other data, for a wait that has timed out and for a run that has ended, the exit code is 1.`,
+		Long: `Send a run the signal that it waits for, or will wait for. DATA is JSON; - or -f - reads it from
+standard input, -f FILE from a file. Without it the data is null. A run takes a signal once: the same
+signal again does nothing. With --id it takes several signals of one NAME, one for each id, if its
+function awaits several. With other data, for a wait that has timed out and for a run that has ended,
+the exit code is 1.`,
 		Example: `  lockstep workflows signal order-42 delivered '{"parcel":7}'`,
 		Args:    cobra.RangeArgs(2, 3),
 	}, 0, func(ctx context.Context, _ *cobra.Command, args []string) (err error) {

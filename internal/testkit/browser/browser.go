@@ -101,7 +101,8 @@ func Axe(t *testing.T, root, page string, size Size, dark bool) []Violation {
 	script := `<script src="file://` + axe + `"></script><script>axe.run().then((r) => {
 	const pre = document.createElement("pre");
 	pre.id = "axe-result";
-	pre.textContent = JSON.stringify(r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.map((n) => n.html)})));
+	const found = r.violations.map((v) => ({id: v.id, help: v.help, nodes: v.nodes.map((n) => n.html)}));
+	pre.textContent = JSON.stringify(found);
 	document.body.append(pre);
 })</script></body>`
 	require.Contains(t, string(text), "</body>")
