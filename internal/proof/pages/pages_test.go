@@ -1,7 +1,7 @@
 // Package pages checks that the code and the commands of the pages for beginners are right: of README.md,
 // docs/start and docs/guides.
 //
-// A block of Go that begins with "package" is compiled as it is. Any other one is compiled as the body of a
+// A block of Go that begins with "package" is compiled as it is, and its tests run. Any other one is compiled as the body of a
 // function that has ctx and client and returns an error. A comment <!-- declare: … --> right before such a
 // block holds declarations that it needs. The comment <!-- sketch --> leaves a block out.
 package pages
@@ -54,12 +54,13 @@ func pages(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestBlocksOfGoCompile builds all blocks at once, from files that exist only for this build.
+// TestBlocksOfGoCompile builds all blocks at once, from files that exist only for this build, and runs the tests
+// among them.
 func TestBlocksOfGoCompile(t *testing.T) {
 	dir, overlay := t.TempDir(), map[string]string{}
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
-	args := []string{"build", "-overlay", filepath.Join(dir, "overlay.json")}
+	var packages, tested []string
 	for page, text := range pages(t) {
 		for i, found := range block.FindAllStringSubmatch(text, -1) {
 			if found[1] == "sketch" || found[2] != "go" {
@@ -68,16 +69,32 @@ func TestBlocksOfGoCompile(t *testing.T) {
 			name := fmt.Sprintf("%s_%d", strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(page), i)
 			file := filepath.Join(dir, name+".go")
 			require.NoError(t, os.WriteFile(file, []byte(program(found[1], found[3])), 0o600))
-			overlay[filepath.Join(here, name, "block.go")] = file
-			args = append(args, "./"+name)
+			if strings.Contains(found[3], "\nfunc Test") {
+				overlay[filepath.Join(here, name, "block_test.go")] = file
+				tested = append(tested, name)
+			} else {
+				overlay[filepath.Join(here, name, "block.go")] = file
+				packages = append(packages, "./"+name)
+			}
 		}
 	}
-	require.GreaterOrEqual(t, len(overlay), 3)
+	require.NotEmpty(t, packages)
+	require.NotEmpty(t, tested)
 	text, err := json.Marshal(map[string]any{"Replace": overlay})
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), text, 0o600))
-	out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
+	overlayFile := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(overlayFile, text, 0o600))
+	build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlayFile}, packages...)...)
+	out, err := build.CombinedOutput()
 	require.NoError(t, err, "block N of a page is in a file that is named after both:\n%s", out)
+	for _, name := range tested {
+		binary := filepath.Join(dir, name+".test")
+		out, err = exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlayFile,
+			"-o", binary, "./"+name).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = exec.CommandContext(t.Context(), binary, "-test.timeout", "1m").CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+	}
 }
 
 // program returns a block as a file that can be compiled.
