@@ -23,9 +23,9 @@ import (
 // was not transferred, so that a function that returns at once does not campaign in a tight loop.
 // WithMinTerm makes terms last.
 //
-// ErrStop makes Lead return nil. An error of Permanent makes Lead return the error that was given
-// to Permanent. Otherwise Lead returns the error of Campaign, which is that of ctx when ctx has
-// ended.
+// Lead returns nil when ctx has ended, or when lead has returned ErrStop. An error of Permanent
+// makes Lead return the error that was given to Permanent. Otherwise Lead returns the error of
+// Campaign.
 func (e *Election) Lead(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	err := e.err
 	if err == nil && lead == nil {
@@ -44,7 +44,10 @@ func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context
 	pauses := recipe.NewBackoff(e.client)
 	for {
 		term, err := e.Campaign(ctx)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return err
 		}
 		err = term.leadUntilEnd(ctx, lead)

@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -38,10 +37,7 @@ func TestLeadGivesUpAfterTheEndOfItsContext(t *testing.T) {
 		<-began
 		return func(context.Context) error {
 			end()
-			if err := <-done; !errors.Is(err, context.Canceled) {
-				return err
-			}
-			return nil
+			return <-done
 		}
 	}}.CheckConfirmed(t)
 }

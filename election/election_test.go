@@ -106,7 +106,7 @@ func TestLeadPausesAfterAnError(t *testing.T) {
 			}
 			return errors.New("not able")
 		})
-		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, err)
 		require.Less(t, starts[0].Sub(began), 10*time.Millisecond)
 		require.Greater(t, starts[5].Sub(starts[0]), 31*config.WithDefaults().RetryBase/4, "pauses grow")
 		b.lead(t) // nobody is left in the way
@@ -128,7 +128,7 @@ func TestLeadPausesAfterTermsOfNoTime(t *testing.T) {
 				return nil
 			})
 			cancel()
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NoError(t, err)
 			require.Less(t, terms, int(2*time.Hour/framework.Config{}.WithDefaults().RetryMax),
 				"a function that %s at once", name)
 			require.Greater(t, terms, int(time.Hour/framework.Config{}.WithDefaults().RetryMax/2),
@@ -169,9 +169,7 @@ func TestLeadWaitsForItsFunctionBeforeItGivesUp(t *testing.T) {
 		cancel(why)
 		b.lead(t)
 		require.Equal(t, returned, time.Now(), "at once, and not before")
-		err := <-done
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, why)
+		require.NoError(t, <-done)
 	})
 }
 
@@ -266,7 +264,7 @@ func neverTwo(t *testing.T, w *world, r *rand.Rand) {
 				}
 				return nil
 			})
-			if !errors.Is(err, context.Canceled) {
+			if err != nil {
 				t.Errorf("Lead ended: %v", err)
 			}
 		})

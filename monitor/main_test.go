@@ -87,7 +87,7 @@ func (p *watcher) end(t *testing.T) {
 	select {
 	case err := <-p.done:
 		p.done <- err
-		require.True(t, errors.Is(err, context.Canceled) || errors.Is(err, framework.ErrClosed), "%v", err)
+		require.True(t, err == nil || errors.Is(err, framework.ErrClosed), "%v", err)
 	case <-time.After(time.Hour):
 		require.Fail(t, "the monitor does not end")
 	}

@@ -50,13 +50,13 @@ func (m *Monitor) Validate() error { return failure.Wrap("monitor", m.path, m.er
 func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") }
 
 // Run stands by until this process leads. Then it looks at the interval and reports events, until
-// it loses the lead, and stands by again. It returns when ctx ends or after an error that later
-// looks would meet again. Before it returns, it waits until the last call of the function of
-// WithOnEvent has returned.
+// it loses the lead, and stands by again. It returns nil when ctx has ended, and an error that
+// later looks would meet again at once. Before it returns, it waits until the last call of the
+// function of WithOnEvent has returned.
 //
-// The error is that of ctx, or wraps ErrOption, ErrForeign, framework.ErrBadRecord,
-// framework.ErrNewer, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or
-// framework.ErrNoAuth if the monitor's own nodes cannot be written.
+// The error wraps ErrOption, ErrForeign, framework.ErrBadRecord, framework.ErrNewer,
+// framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or framework.ErrNoAuth
+// if the monitor's own nodes cannot be written.
 func (m *Monitor) Run(ctx context.Context) error {
 	if m.err != nil {
 		return m.Validate()

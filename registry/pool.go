@@ -178,8 +178,8 @@ func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err
 
 // Follow yields all instances, also disabled ones, ordered by id, now and after each change. A
 // slow reader skips to the latest list. Before the first list, it yields the errors of reads, such
-// as a missing permission, and goes on. It ends after it has yielded the error of ctx, ErrClosed,
-// framework.ErrClosed, or an error of NewPool's arguments.
+// as a missing permission, and goes on. It ends silently when ctx ends, and otherwise yields the
+// error last that ends it: ErrClosed, framework.ErrClosed, or that of NewPool's arguments.
 func (p *Pool) Follow(ctx context.Context) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if p.err != nil {
@@ -212,7 +212,6 @@ func (p *Pool) Follow(ctx context.Context) iter.Seq2[[]Instance, error] {
 			select {
 			case <-updated:
 			case <-ctx.Done():
-				yield(nil, failure.Wrap("list instances of", p.registry.serviceDir(p.service), failure.Ended(ctx)))
 				return
 			}
 		}

@@ -447,13 +447,6 @@ func TestChangesAreYieldedOnce(t *testing.T) {
 		for _, err := range w.pool(c, nil, registry.WithRefresh(0)).Follow(t.Context()) {
 			require.ErrorIs(t, err, registry.ErrOption)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		var last error
-		for _, err := range w.pool(c).Follow(ctx) {
-			last = err
-		}
-		require.ErrorIs(t, last, context.Canceled)
 	})
 }
 
@@ -471,8 +464,7 @@ func TestChangesYieldsAnErrorOnce(t *testing.T) {
 		for _, err := range w.pool(c).Follow(ctx) {
 			errs = append(errs, err)
 		}
-		require.Len(t, errs, 2)
+		require.Len(t, errs, 1)
 		require.ErrorIs(t, errs[0], framework.ErrNoAuth)
-		require.ErrorIs(t, errs[1], context.DeadlineExceeded)
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -27,21 +26,23 @@ type leadership struct {
 	term *election.Term // while this member leads
 }
 
-// campaignWhileJobs campaigns until ctx ends. A failure in the first two minutes (recoveredAfter) is
-// the error; a later one is logged and tried again.
+// campaignWhileJobs campaigns until ctx ends, and returns nil then. A failure in the first two
+// minutes (recoveredAfter) is the error; a later one is logged and tried again.
 func (l *leadership) campaignWhileJobs(ctx context.Context) error {
 	pauses, first := recipe.RetryPauses{Client: l.client}, time.Now()
 	for {
 		began := time.Now()
 		err := l.campaignUntilFailure(ctx)
 		recovered := time.Since(first) > recoveredAfter
-		if ctx.Err() != nil || !recovered || errors.Is(err, framework.ErrClosed) ||
-			errors.Is(err, framework.ErrAuthFailed) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !recovered, errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed):
 			return err
 		}
 		l.report.warn("this member cannot campaign yet", "error", err)
-		if err := pauses.Wait(ctx, began); err != nil {
-			return err
+		if pauses.Wait(ctx, began) != nil {
+			return nil
 		}
 	}
 }
@@ -58,7 +59,7 @@ func (l *leadership) campaignUntilFailure(ctx context.Context) error {
 			select {
 			case <-l.jobs.changed:
 			case <-ctx.Done():
-				return failure.Ended(ctx)
+				return nil
 			}
 		}
 		campaigning, resign := context.WithCancel(ctx)
@@ -73,8 +74,9 @@ func (l *leadership) campaignUntilFailure(ctx context.Context) error {
 			}
 		}
 		resign()
-		if err := <-ended; ctx.Err() != nil {
-			return err
+		<-ended
+		if ctx.Err() != nil {
+			return nil
 		}
 	}
 }

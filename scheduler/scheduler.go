@@ -242,8 +242,5 @@ func (s *Scheduler) campaignAndTakePart(a *activation) error {
 	if a.ctx.Err() != nil {
 		return nil
 	}
-	if errors.Is(failed, context.Canceled) {
-		failed = nil
-	}
 	return errors.Join(err, failed)
 }
