@@ -30,10 +30,10 @@
 //
 // # Guarantee
 //
-// When Run returns without ErrUnfinished, no function of a part runs any more, and the session was
-// closed, or Run has tried to for as long as Client.Close does: others go on at once. A part stops
-// after the parts that rest on it: registrations first, functions, elections, what runs in the
-// background, memberships, the session.
+// When Run returns without framework.ErrUnfinished, no function of a part runs any more, and the
+// session was closed, or Run has tried to for as long as Client.Close does: others go on at once. A
+// part stops after the parts that rest on it: registrations first, functions, elections, what runs
+// in the background, memberships, the session.
 //
 // # Not guaranteed
 //

@@ -74,24 +74,30 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 		"config.Run": func(ctx context.Context, c *framework.Client) error {
 			return config.New(c, "/value", config.Text(), config.WithDefault("")).Run(ctx)
 		},
-		"framework.Follow": follow(func(ctx context.Context, c *framework.Client) iter.Seq2[framework.NodeValue, error] {
+		"framework.Follow": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[framework.NodeValue, error] {
 			return c.Follow(ctx, "/value")
 		}),
-		"election.Follow": follow(func(ctx context.Context, c *framework.Client) iter.Seq2[*election.Candidate, error] {
+		"election.Follow": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[*election.Candidate, error] {
 			return election.New(c, "/election").Follow(ctx)
 		}),
-		"config.Follow": follow(func(ctx context.Context, c *framework.Client) iter.Seq2[config.Snapshot[string], error] {
+		"config.Follow": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[config.Snapshot[string], error] {
 			return config.New(c, "/value", config.Text(), config.WithDefault("")).Follow(ctx)
 		}),
-		"members.Follow": follow(func(ctx context.Context, c *framework.Client) iter.Seq2[*members.View, error] {
+		"members.Follow": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[*members.View, error] {
 			return members.New(c, "/members").Follow(ctx)
 		}),
-		"registry.Follow": follow(func(ctx context.Context, c *framework.Client) iter.Seq2[[]registry.Instance, error] {
+		"registry.Follow": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[[]registry.Instance, error] {
 			pool := registry.NewPool(c, "/services", "billing")
 			context.AfterFunc(ctx, func() { _ = pool.Close(ctx) })
 			return pool.Follow(ctx)
 		}),
-		"queue.Deliveries": follow(func(ctx context.Context, c *framework.Client) iter.Seq2[*queue.Delivery[[]byte], error] {
+		"queue.Deliveries": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[*queue.Delivery[[]byte], error] {
 			q := queue.New(c, "/queue", queue.Bytes())
 			context.AfterFunc(ctx, func() { _ = q.Close(ctx) })
 			return q.Deliveries(ctx)

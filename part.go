@@ -89,7 +89,7 @@ func Lead[Term any](election interface {
 		var panicked error
 		err := election.Lead(within, func(ctx context.Context, term Term) error {
 			err := s.call(p.name, func() error { return lead(ctx, term) })
-			if errors.Is(err, ErrPanic) { // Lead would call it again
+			if errors.Is(err, errPanic) { // Lead would call it again
 				panicked = err
 				cancel()
 			}

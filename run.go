@@ -28,18 +28,18 @@ import (
 // what Background runs, then memberships, then the session. A stage begins when the one before has
 // ended, or has used up its share of the grace (WithGrace): seven eighths of what is left of it,
 // and for functions three quarters. The close of the client ends the contexts of all that it has
-// held, so that others go on at once. A second signal ends the process at once, without all that: others go on
-// after the session timeout. If the session is lost meanwhile, its holds have ended, and the stop
-// goes on.
+// held, so that others go on at once. A second signal ends the process at once, without all that:
+// others go on after the session timeout. If the session is lost meanwhile, its holds have ended,
+// and the stop goes on.
 //
 // Run returns nil if all parts have ended without an error, in time. Otherwise its error joins a
-// *PartError for each part that has failed (of a panic it wraps ErrPanic), an error that wraps
-// ErrUnfinished for each that has not ended in time, and that of Client.Close. The error of bad
-// input wraps ErrInvalid; then nothing was started. When Run returns, no function of a part runs,
-// unless the error wraps ErrUnfinished.
+// *PartError for each part that has failed (of a panic it wraps framework.ErrPanic), an error that wraps
+// framework.ErrUnfinished for each that has not ended in time, and that of Client.Close. The error
+// of bad input wraps framework.ErrInvalid; then nothing was started. When Run returns, no function
+// of a part runs, unless the error wraps framework.ErrUnfinished.
 func Run(ctx context.Context, client *framework.Client, parts []Part, opts ...Option) error {
 	if client == nil {
-		return fmt.Errorf("%w: the client is nil", ErrInvalid)
+		return fmt.Errorf("%w: the client is nil", errInvalid)
 	}
 	o, err := newOptions(opts)
 	if err == nil {
@@ -49,7 +49,7 @@ func Run(ctx context.Context, client *framework.Client, parts []Part, opts ...Op
 		err = o.health.use(client)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", ErrInvalid, err), client.Close(ctx))
+		return errors.Join(fmt.Errorf("%w: %w", errInvalid, err), client.Close(ctx))
 	}
 	s := &service{options: o, client: client, ctx: ctx, othersStarted: make(chan struct{})}
 	return s.run(parts)
@@ -142,7 +142,7 @@ func (s *service) runPart(ctx context.Context, p Part) {
 
 // call calls a function of the user. Its panic is an error.
 func (s *service) call(part string, f func() error) error {
-	return usercode.Call(s.client.Logger(), ErrPanic, "a part of the service", []any{"part", part}, f)
+	return usercode.Call(s.client.Logger(), errPanic, "a part of the service", []any{"part", part}, f)
 }
 
 func (s *service) fail(err error) {

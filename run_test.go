@@ -275,7 +275,7 @@ func TestTheGraceEnds(t *testing.T) {
 		b.stop()
 		err := <-b.result
 		require.Equal(t, 8*time.Second, time.Since(began))
-		require.ErrorIs(t, err, lockstep.ErrUnfinished)
+		require.ErrorIs(t, err, framework.ErrUnfinished)
 		require.EqualError(t, err, "slow: it has not ended within 7s of the stop")
 		require.Equal(t, 7*time.Second, leaderEnded)
 		require.Empty(t, b.zk.Sessions())
@@ -284,8 +284,8 @@ func TestTheGraceEnds(t *testing.T) {
 	})
 }
 
-// TestRecipesKeepToTheGrace: a handler has three quarters of the service's grace, though the queue's
-// own is longer.
+// TestRecipesKeepToTheGrace: a handler has three quarters of the service's grace, though the
+// queue's own is longer.
 func TestRecipesKeepToTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -312,7 +312,7 @@ func TestRecipesKeepToTheGrace(t *testing.T) {
 		require.Equal(t, 6*time.Second, took)
 		require.ErrorIs(t, cause, queue.ErrDraining)
 		require.ErrorIs(t, err, queue.ErrUnfinished)
-		require.NotErrorIs(t, err, lockstep.ErrUnfinished)
+		require.NotErrorIs(t, err, framework.ErrUnfinished)
 	})
 }
 
@@ -326,10 +326,10 @@ func TestAPartFails(t *testing.T) {
 	}{
 		"an error": {func(context.Context) error { return own }, own, "bad: disk full"},
 		"a panic": {
-			func(context.Context) error { panic("oops") }, lockstep.ErrPanic, "bad: the function panicked: oops",
+			func(context.Context) error { panic("oops") }, framework.ErrPanic, "bad: the function panicked: oops",
 		},
 		"Goexit": {
-			func(context.Context) error { runtime.Goexit(); return nil }, lockstep.ErrPanic,
+			func(context.Context) error { runtime.Goexit(); return nil }, framework.ErrPanic,
 			"bad: the function panicked: it has ended its goroutine (runtime.Goexit)",
 		},
 		"a context": {
@@ -371,7 +371,7 @@ func TestAPanicOfALeader(t *testing.T) {
 			}),
 		})
 		err := <-b.result
-		require.ErrorIs(t, err, lockstep.ErrPanic)
+		require.ErrorIs(t, err, framework.ErrPanic)
 		require.EqualError(t, err, "election /leader: the function panicked: oops")
 		require.Equal(t, 1, calls)
 		require.Empty(t, b.zk.Sessions())
@@ -484,7 +484,7 @@ func TestRefusedArguments(t *testing.T) {
 		"the client is nil": func() error { return lockstep.Run(t.Context(), nil, good) },
 	} {
 		err := run()
-		require.ErrorIs(t, err, lockstep.ErrInvalid)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, says)
 	}
 	stop()

@@ -81,8 +81,8 @@ func (b *DoubleBarrier) Members() int { return b.stored.size }
 //
 // After a lost session the member waits again. If its round may have begun before the loss was
 // known, the error wraps framework.ErrSessionLost: for the other members it has died inside. Other
-// errors wrap ErrTooMany, ErrMismatch, ErrForeign, framework.ErrNoNode if the barrier was deleted,
-// framework.ErrClosed or framework.ErrNoAuth.
+// errors wrap ErrTooMany, framework.ErrMismatch, framework.ErrForeign, framework.ErrNoNode if the
+// barrier was deleted, framework.ErrClosed or framework.ErrNoAuth.
 func (b *DoubleBarrier) Enter(ctx context.Context) (r *Round, err error) {
 	if b.err != nil {
 		return nil, failure.Wrap("enter", b.stored.path, b.err)
@@ -119,7 +119,7 @@ func (b *DoubleBarrier) enterOnSessions(ctx, extended context.Context) (r *Round
 		}
 		return failed
 	}, func(err error) bool {
-		if errors.Is(err, ErrMismatch) && m.node.Path == "" && m.data != nil { // the cached state was old
+		if errors.Is(err, errMismatch) && m.node.Path == "" && m.data != nil { // the cached state was old
 			b.stored.dropCachedState()
 			m.data = nil
 			return true

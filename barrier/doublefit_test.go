@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 func TestOneTooMany(t *testing.T) {
@@ -142,7 +143,7 @@ func TestAnotherNumber(t *testing.T) {
 		var differs *barrier.MismatchError
 		require.ErrorAs(t, err, &differs)
 		require.Equal(t, barrier.MismatchError{Path: path, Stored: 3, Given: 2}, *differs)
-		require.ErrorIs(t, err, barrier.ErrMismatch)
+		require.ErrorIs(t, err, framework.ErrMismatch)
 		require.ErrorContains(t, err, "has 3, 2 was given")
 		require.Len(t, w.Children(w.in()), 1)
 		require.False(t, three.over())
@@ -168,7 +169,7 @@ func TestMemberCountMayChangeWhenEmpty(t *testing.T) {
 		late := enter(t, t.Context(), three[0])
 		require.False(t, late.over(), "it waits whether anybody is there: %v", late.err)
 		leaveAll(t, enterAll(t, two...)...)
-		require.ErrorIs(t, late.failed(), barrier.ErrMismatch)
+		require.ErrorIs(t, late.failed(), framework.ErrMismatch)
 		w.nobody()
 	})
 }

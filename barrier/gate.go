@@ -47,8 +47,8 @@ func (g *Gate) Validate() error { return g.err }
 
 // Raise raises the gate. It stays up until Lower, also when this process dies. If the gate is up
 // already and no lease holds it, Raise changes nothing. The error wraps ErrRaised if a lease holds
-// the gate, ErrForeign or framework.ErrNewer. If a reply is lost, and another client lowers the
-// gate before Raise has looked again, Raise raises it again.
+// the gate, framework.ErrForeign or framework.ErrNewer. If a reply is lost, and another client
+// lowers the gate before Raise has looked again, Raise raises it again.
 func (g *Gate) Raise(ctx context.Context) error {
 	return g.onSessions(ctx, "raise", func(s *framework.Session) error {
 		err := s.Create(ctx, g.path, ownedRecord(g.client, gateKind).encode(), framework.Persistent)
@@ -82,7 +82,7 @@ func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 
 // Hold raises the gate until the lease ends: the gate falls when the lease is released, when its
 // session is lost, and when this process dies. The error wraps ErrRaised if the gate is up already,
-// ErrForeign or framework.ErrNewer.
+// framework.ErrForeign or framework.ErrNewer.
 func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 	err = g.onSessions(ctx, "hold", func(s *framework.Session) error {
 		claim := locks.NewClaim(g.client, g.path, locks.WithData(ownedRecord(g.client, gateKind).encode()))
@@ -104,8 +104,8 @@ func (g *Gate) Hold(ctx context.Context) (lease *locks.Lease, err error) {
 
 // Lower makes the gate fall, also a gate that others have raised. A lease that holds it ends with
 // framework.ErrNodeGone as its cause. A gate that is down stays down. When a reply is lost, Lower
-// checks again, and keeps a gate that was raised again meanwhile. The error wraps ErrForeign if the
-// node is no gate, or framework.ErrNewer.
+// checks again, and keeps a gate that was raised again meanwhile. The error wraps
+// framework.ErrForeign if the node is no gate, or framework.ErrNewer.
 func (g *Gate) Lower(ctx context.Context) error {
 	var first int64
 	return g.onSessions(ctx, "lower", func(s *framework.Session) error {
@@ -130,14 +130,14 @@ func (g *Gate) Lower(ctx context.Context) error {
 		case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended):
 			return recipe.ErrAgain
 		case errors.Is(err, framework.ErrNotEmpty):
-			return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
+			return fmt.Errorf("%w: %s has children", errForeign, g.path)
 		}
 		return err
 	})
 }
 
 // Raised reports whether the gate was up at a moment during the call. It reads behind a sync. The
-// error wraps ErrForeign if the node is no gate, or framework.ErrNewer.
+// error wraps framework.ErrForeign if the node is no gate, or framework.ErrNewer.
 func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 	err = g.onSessions(ctx, "look at", func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
@@ -154,7 +154,7 @@ func (g *Gate) Raised(ctx context.Context) (up bool, err error) {
 }
 
 // Wait returns nil when the gate is down, or was down for a moment since Wait first read it. Its
-// error is that of ctx if ctx ended the wait, or wraps ErrForeign, framework.ErrNewer,
+// error is that of ctx if ctx ended the wait, or wraps framework.ErrForeign, framework.ErrNewer,
 // framework.ErrClosed or framework.ErrNoAuth. It leaves no watch behind, and waits for one fall
 // only.
 func (g *Gate) Wait(ctx context.Context) (err error) {
@@ -212,7 +212,7 @@ func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.St
 // checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address.
 func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
 	if st.NumChildren > 0 {
-		return fmt.Errorf("%w: %s has children", ErrForeign, g.path)
+		return fmt.Errorf("%w: %s has children", errForeign, g.path)
 	}
 	if _, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 {
 		return nil

@@ -126,7 +126,7 @@ func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 		require.NoError(t, waited())
 		require.NoError(t, lease.Release(t.Context()))
 		require.NoError(t, operator.Create(t.Context(), path, []byte("__REVOKE__"), framework.Persistent))
-		require.ErrorIs(t, b.Wait(t.Context()), barrier.ErrForeign, "no lease holds it")
+		require.ErrorIs(t, b.Wait(t.Context()), framework.ErrForeign, "no lease holds it")
 	})
 }
 
@@ -217,7 +217,7 @@ func TestGateRefusesForeignNodes(t *testing.T) {
 			t.Helper()
 			_, err := g.Hold(t.Context())
 			for _, err := range []error{g.Raise(t.Context()), g.Wait(t.Context()), g.Lower(t.Context()), err} {
-				require.ErrorIs(t, err, barrier.ErrForeign)
+				require.ErrorIs(t, err, framework.ErrForeign)
 			}
 		}
 		lease, err := locks.NewMutex(m.Client, path).Lock(t.Context())

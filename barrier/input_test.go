@@ -44,7 +44,7 @@ func TestBadInput(t *testing.T) {
 			require.ErrorContains(t, err, says)
 		}
 		require.Empty(t, w.Children("/x"))
-		require.ErrorIs(t, double(c, "/x", 0), barrier.ErrSize)
+		require.ErrorIs(t, double(c, "/x", 0), framework.ErrInvalid)
 		_, err := barrier.NewGate(nil, "/y").Hold(t.Context())
 		require.Error(t, err)
 	})
@@ -66,13 +66,13 @@ func TestAPathUsedByAnotherRecipe(t *testing.T) {
 		before := w.Tree("/")
 		for _, path := range []string{"/lock", "/gate", "/latch", "/config", "/none"} {
 			_, err := barrier.NewDoubleBarrier(m.Client, path, 2).Enter(t.Context())
-			require.ErrorIs(t, err, barrier.ErrForeign, path)
+			require.ErrorIs(t, err, framework.ErrForeign, path)
 			require.ErrorContains(t, err, path)
 		}
 		_, err = barrier.NewDoubleBarrier(m.Client, "/newer", 2).Enter(t.Context())
 		require.ErrorIs(t, err, framework.ErrNewer)
 		require.ErrorContains(t, err, "version 2")
-		require.ErrorIs(t, barrier.NewLatch(m.Client, "/lock", 2).Wait(t.Context()), barrier.ErrForeign)
+		require.ErrorIs(t, barrier.NewLatch(m.Client, "/lock", 2).Wait(t.Context()), framework.ErrForeign)
 		require.Equal(t, before, w.Tree("/"))
 	})
 }
@@ -87,7 +87,7 @@ func TestErrorNamesMissingPartOfDamagedBarrier(t *testing.T) {
 		require.NoError(t, m.Delete(t.Context(), in, framework.AnyVersion))
 		for _, b := range []*barrier.DoubleBarrier{b, barrier.NewDoubleBarrier(m.Client, path, 1)} {
 			_, err := b.Enter(t.Context())
-			require.ErrorIs(t, err, barrier.ErrForeign)
+			require.ErrorIs(t, err, framework.ErrForeign)
 			require.ErrorContains(t, err, in+" is missing beside "+path)
 		}
 		require.NoError(t, m.Delete(t.Context(), path+"/round", framework.AnyVersion))
@@ -117,7 +117,7 @@ func TestDeletedRoundRecordIsReported(t *testing.T) {
 		first := enter(t, ctx, bs[0])
 		refused := func() (changes int32) {
 			err := enter(t, ctx, bs[1]).failed()
-			require.ErrorIs(t, err, barrier.ErrForeign)
+			require.ErrorIs(t, err, framework.ErrForeign)
 			require.ErrorContains(t, err, path+"/round is missing")
 			time.Sleep(time.Second)
 			require.Len(t, w.Children(w.in()), 1)

@@ -91,7 +91,8 @@ const maxReads = 10
 // was true at one moment, unless ten rounds have begun or ended during the call. Waiters of gates
 // and latches leave no nodes, so the report does not have them. Double barriers in Curator's layout
 // are not recognized. The error wraps framework.ErrNoNode if the path has no node, as for a gate
-// that is down, ErrForeign if the node is no barrier, framework.ErrNewer, or framework.ErrNoAuth.
+// that is down, framework.ErrForeign if the node is no barrier, framework.ErrNewer, or
+// framework.ErrNoAuth.
 func Inspect(ctx context.Context, client *framework.Client, path string) (r *Report, err error) {
 	if err := recipe.CheckClientAndPath(client, path, "a barrier"); err != nil {
 		return nil, failure.Wrap("inspect", path, err)
@@ -140,12 +141,12 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 	}
 	var head nodeRecord
 	if _, err := recipe.Decode(data, recordVersion, &head); errors.Is(err, framework.ErrBadRecord) {
-		return nil, "", fmt.Errorf("%w: %s holds no barrier", ErrForeign, path)
+		return nil, "", fmt.Errorf("%w: %s holds no barrier", errForeign, path)
 	}
 	switch head.Kind {
 	case gateKind:
 		if head, err = parseRecord(path, gateKind, data); err == nil && st.NumChildren > 0 {
-			err = fmt.Errorf("%w: %s has children", ErrForeign, path)
+			err = fmt.Errorf("%w: %s has children", errForeign, path)
 		}
 		r.RaisedBy = newMember(path, head, st)
 	case doubleKind:
@@ -155,7 +156,7 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 		head, err = parseSizedRecord(path, latchKind, data, maxMembers)
 		r.Needed = head.Size
 	default:
-		err = fmt.Errorf("%w: %s holds a %q and no barrier", ErrForeign, path, head.Kind)
+		err = fmt.Errorf("%w: %s holds a %q and no barrier", errForeign, path, head.Kind)
 	}
 	r.Kind = Kind(head.Kind)
 	return r, in, err
@@ -241,7 +242,7 @@ func (r *Report) addCounts(ctx context.Context, s *framework.Session) error {
 }
 
 // orPartIsMissing returns the error for a part that could not be read: framework.ErrNoNode if the
-// whole barrier was deleted, ErrForeign if only the part is missing.
+// whole barrier was deleted, framework.ErrForeign if only the part is missing.
 func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part string, err error) error {
 	if !errors.Is(err, framework.ErrNoNode) {
 		return err
@@ -249,7 +250,7 @@ func (r *Report) orPartIsMissing(ctx context.Context, s *framework.Session, part
 	if _, err := s.Exists(ctx, r.Path); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s is missing beside %s", ErrForeign, part, r.Path)
+	return fmt.Errorf("%w: %s is missing beside %s", errForeign, part, r.Path)
 }
 
 // maxListed is how many nodes List looks at.
@@ -262,9 +263,9 @@ const maxListed = 20_000
 // gates whose holders were asked to release them, since the nodes of claims look the same then.
 //
 // It yields an error for a node that the client may not read (framework.ErrNoAuth) and for a
-// barrier that cannot be decoded (ErrForeign, framework.ErrNewer), and goes on. Any other error is
-// the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root. List leaves
-// out the nodes beyond that number.
+// barrier that cannot be decoded (framework.ErrForeign, framework.ErrNewer), and goes on. Any other
+// error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root.
+// List leaves out the nodes beyond that number.
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
 	everything := func([]string) bool { return true }
 	return func(yield func(*Report, error) bool) {
@@ -308,7 +309,7 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 			continue
 		}
 		if node.Err == nil {
-			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, ErrForeign) {
+			if _, _, err := newReport(paths[i], node.Data, node.Stat); errors.Is(err, errForeign) {
 				continue
 			}
 		}
@@ -316,10 +317,10 @@ func listBatch(ctx context.Context, client *framework.Client, paths []string, yi
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			continue
-		case errors.Is(err, ErrForeign) && node.Err != nil: // it was no barrier when it could be read
+		case errors.Is(err, errForeign) && node.Err != nil: // it was no barrier when it could be read
 			continue
 		}
-		goesOn := err == nil || errors.Is(err, ErrForeign) || errors.Is(err, framework.ErrNewer) ||
+		goesOn := err == nil || errors.Is(err, errForeign) || errors.Is(err, framework.ErrNewer) ||
 			errors.Is(err, framework.ErrNoAuth)
 		if !yield(r, err) || !goesOn {
 			return false

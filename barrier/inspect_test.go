@@ -120,14 +120,14 @@ func TestInspectRefusesWhatIsNoBarrier(t *testing.T) {
 		c := w.member("a").Client
 		require.NoError(t, c.MakeDirs(t.Context(), "/x/below"))
 		for data, want := range map[string]error{
-			"":                                barrier.ErrForeign,
-			"text":                            barrier.ErrForeign,
-			`{"v":1,"kind":"member"}`:         barrier.ErrForeign,
-			`{"v":1,"kind":"gate"}`:           barrier.ErrForeign, // it has children
-			`{"v":1,"kind":"latch"}`:          barrier.ErrForeign, // without a number
+			"":                                framework.ErrForeign,
+			"text":                            framework.ErrForeign,
+			`{"v":1,"kind":"member"}`:         framework.ErrForeign,
+			`{"v":1,"kind":"gate"}`:           framework.ErrForeign, // it has children
+			`{"v":1,"kind":"latch"}`:          framework.ErrForeign, // without a number
 			`{"v":9,"kind":"gate"}`:           framework.ErrNewer,
-			`{"v":1,"kind":"latch","size":2}`: barrier.ErrForeign, // without its other nodes
-			`{"v":1,"kind":"double barrier","size":2}`: barrier.ErrForeign,
+			`{"v":1,"kind":"latch","size":2}`: framework.ErrForeign, // without its other nodes
+			`{"v":1,"kind":"double barrier","size":2}`: framework.ErrForeign,
 		} {
 			_, err := c.Set(t.Context(), "/x", []byte(data), framework.AnyVersion)
 			require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestListFindsBarriers(t *testing.T) {
 		broken := 0
 		for r, err := range barrier.List(t.Context(), c, "/") {
 			if err != nil {
-				require.ErrorIs(t, err, barrier.ErrForeign)
+				require.ErrorIs(t, err, framework.ErrForeign)
 				require.ErrorContains(t, err, "/apps/broken")
 				broken++
 				continue

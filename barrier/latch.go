@@ -55,9 +55,9 @@ func (l *Latch) Validate() error { return l.err }
 // CountDown counts for the caller with this id, unless that caller has counted already. An id is
 // the name of a node: of a host or a task, say, without a slash. One transaction must be able to
 // reset the latch, so an id has at most some 350 bytes with 1000 counts at a path of 150. The error
-// wraps ErrTooMany if others have counted the latch down to zero, ErrCaller, ErrMismatch,
-// ErrForeign or framework.ErrNewer, or is that of ctx: then it is unknown whether the call counted;
-// repeat it.
+// wraps ErrTooMany if others have counted the latch down to zero, framework.ErrInvalid,
+// framework.ErrMismatch, framework.ErrForeign or framework.ErrNewer, or is that of ctx: then it is
+// unknown whether the call counted; repeat it.
 //
 // A call counts at most once, also if replies are lost. If a reply is lost, and the latch was
 // reset, or deleted and created again, before the call has found out, the call does not count in
@@ -155,11 +155,11 @@ func (l *Latch) checkCaller(id string) error {
 		return nil // every call returns it
 	}
 	if longest := transactionBytes/l.size - l.countBytes(); len(id) > longest {
-		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", ErrCaller, id, len(id),
+		return fmt.Errorf("%w: %.20q... has %d bytes, at most %d fit %d counts", errCaller, id, len(id),
 			longest, l.size)
 	}
 	if id == "" || framework.ValidatePath(znode.Join(l.by, id)) != nil || strings.Contains(id, "/") {
-		return fmt.Errorf("%w: %q", ErrCaller, id)
+		return fmt.Errorf("%w: %q", errCaller, id)
 	}
 	return nil
 }
@@ -226,7 +226,8 @@ func (l *Latch) undoCount(ctx context.Context, s *framework.Session, in latchCou
 }
 
 // Wait waits until the latch has opened. Its error is that of ctx if ctx ended the wait, or wraps
-// ErrMismatch, ErrForeign, framework.ErrNewer, framework.ErrClosed or framework.ErrNoAuth.
+// framework.ErrMismatch, framework.ErrForeign, framework.ErrNewer, framework.ErrClosed or
+// framework.ErrNoAuth.
 //
 // If the latch is deleted and created again, Wait waits until the new latch has opened. If Wait
 // finds, after a reconnect, that the latch is gone, its error wraps framework.ErrNoNode.
@@ -281,8 +282,8 @@ func (l *Latch) waitForChange(ctx context.Context, s *framework.Session, first *
 // Reset begins a new count on a latch that has opened, in one transaction. Waiters for the former
 // count return as if the latch had not been reset. If other clients reset the latch at the same
 // time, it is reset once. The error wraps ErrCounting if the latch has not opened, is that of ctx,
-// or wraps ErrMismatch, ErrForeign, framework.ErrNewer, framework.ErrClosed or a refusal of the
-// servers, such as framework.ErrNoAuth or framework.ErrQuotaExceeded.
+// or wraps framework.ErrMismatch, framework.ErrForeign, framework.ErrNewer, framework.ErrClosed or
+// a refusal of the servers, such as framework.ErrNoAuth or framework.ErrQuotaExceeded.
 func (l *Latch) Reset(ctx context.Context) error {
 	var first latchCount
 	return l.onSessions(ctx, "reset", func(s *framework.Session, _ latchCount) error {
@@ -333,13 +334,13 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record l
 		if refused.Path == l.by || refused.Path == l.at { // a count that is one too many has come meanwhile
 			return recipe.ErrAgain
 		}
-		return fmt.Errorf("%w: %s has children", ErrForeign, refused.Path)
+		return fmt.Errorf("%w: %s has children", errForeign, refused.Path)
 	}
 	return err
 }
 
 // Remaining returns the number of counts that are missing until the latch opens. It reads behind a
-// sync. The error wraps ErrMismatch, ErrForeign or framework.ErrNewer.
+// sync. The error wraps framework.ErrMismatch, framework.ErrForeign or framework.ErrNewer.
 func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ latchCount) error {
 		if err := s.Sync(ctx, l.by); err != nil {

@@ -120,8 +120,8 @@ func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
 	})
 }
 
-// TestAResetReadsAgainOnTheNextSession: the session ends during one of its reads. An error of a read
-// does not say whether the latch is still counting.
+// TestAResetReadsAgainOnTheNextSession: the session ends during one of its reads. An error of a
+// read does not say whether the latch is still counting.
 func TestAResetReadsAgainOnTheNextSession(t *testing.T) {
 	for _, op := range []zktest.Op{zktest.OpGetData, zktest.OpExists, zktest.OpGetChildren2} {
 		for counted, want := range map[bool]error{true: nil, false: barrier.ErrCounting} {
@@ -288,7 +288,7 @@ func TestALatchOfManyLongIdsCanBeReset(t *testing.T) {
 				l := barrier.NewLatch(w.member("a").Client, path, 1000)
 				id := func(n, length int) string { return fmt.Sprintf("%0*d", length, n) }
 				long := 900
-				for ; errors.Is(l.CountDown(t.Context(), id(0, long)), barrier.ErrCaller); long-- {
+				for ; errors.Is(l.CountDown(t.Context(), id(0, long)), framework.ErrInvalid); long-- {
 					require.Greater(t, long, 100, "any such id is short enough")
 				}
 				for n := 1; n < 1000; n++ {
@@ -355,7 +355,7 @@ func TestResetReportsPermanentRefusal(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.NoError(t, m.Create(t.Context(), path+"/by/x/other", nil, framework.Persistent))
-		require.ErrorIs(t, l.Reset(ctx), barrier.ErrForeign)
+		require.ErrorIs(t, l.Reset(ctx), framework.ErrForeign)
 		require.NoError(t, m.Delete(t.Context(), path+"/by/x/other", framework.AnyVersion))
 		quota := "/zookeeper/quota" + path
 		require.NoError(t, m.MakeDirs(t.Context(), quota))

@@ -24,7 +24,7 @@ type memberNode struct {
 func (p *memberNode) setNode(node primitives.Created) error {
 	number, ok := parseMemberNumber(node.Path)
 	if !ok {
-		return fmt.Errorf("%w: a member's node is called %s", ErrForeign, node.Path)
+		return fmt.Errorf("%w: a member's node is called %s", errForeign, node.Path)
 	}
 	p.node, p.number = node, number
 	return nil

@@ -37,10 +37,10 @@ const (
 	nodeBytes        = 128
 )
 
-// checkSize returns ErrSize for a number that is not from 1 to most.
+// checkSize returns framework.ErrInvalid for a number that is not from 1 to most.
 func checkSize(n, most int) error {
 	if n < 1 || n > most {
-		return fmt.Errorf("%w: %d, there must be 1 to %d", ErrSize, n, most)
+		return fmt.Errorf("%w: %d, there must be 1 to %d", errSize, n, most)
 	}
 	return nil
 }

@@ -51,9 +51,9 @@ func parseRecord(path, kind string, data []byte) (nodeRecord, error) {
 	unknown, err := recipe.Decode(data, recordVersion, &r)
 	switch {
 	case errors.Is(err, framework.ErrBadRecord):
-		return nodeRecord{}, fmt.Errorf("%w: %s holds no %s", ErrForeign, path, kind)
+		return nodeRecord{}, fmt.Errorf("%w: %s holds no %s", errForeign, path, kind)
 	case r.Kind != kind:
-		return nodeRecord{}, fmt.Errorf("%w: %s holds a %q and no %s", ErrForeign, path, r.Kind, kind)
+		return nodeRecord{}, fmt.Errorf("%w: %s holds a %q and no %s", errForeign, path, r.Kind, kind)
 	case err != nil:
 		return nodeRecord{}, fmt.Errorf("the record of %s: %w", path, err)
 	}
@@ -65,7 +65,7 @@ func parseRecord(path, kind string, data []byte) (nodeRecord, error) {
 func parseSizedRecord(path, kind string, data []byte, most int) (nodeRecord, error) {
 	r, err := parseRecord(path, kind, data)
 	if err == nil && checkSize(r.Size, most) != nil {
-		err = fmt.Errorf("%w: %s has a number of %d", ErrForeign, path, r.Size)
+		err = fmt.Errorf("%w: %s has a number of %d", errForeign, path, r.Size)
 	}
 	return r, err
 }
@@ -74,7 +74,7 @@ func parseSizedRecord(path, kind string, data []byte, most int) (nodeRecord, err
 func parseBarrierRecord(path string, data []byte) (nodeRecord, error) {
 	r, err := parseSizedRecord(path, doubleKind, data, maxMembers)
 	if err == nil && !isDirectoryName(r.In) {
-		err = fmt.Errorf("%w: %s names %.50q as the directory of its members", ErrForeign, path, r.In)
+		err = fmt.Errorf("%w: %s names %.50q as the directory of its members", errForeign, path, r.In)
 	}
 	return r, err
 }

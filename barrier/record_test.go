@@ -50,11 +50,11 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 
 func TestBadRecordsAreRefused(t *testing.T) {
 	for text, want := range map[string]error{
-		"": ErrForeign, "x": ErrForeign, "[]": ErrForeign, `{"kind":"latch","size":1}`: ErrForeign,
-		`{"v":0,"kind":"latch","size":1}`: ErrForeign,
-		`{"v":1,"kind":"gate","size":1}`:  ErrForeign, `{"v":2,"kind":"latch","size":1}`: framework.ErrNewer,
-		`{"v":1,"kind":"latch"}`:           ErrForeign,
-		`{"v":1,"kind":"latch","size":-1}`: ErrForeign, `{"v":1,"kind":"latch","size":1e9}`: ErrForeign,
+		"": errForeign, "x": errForeign, "[]": errForeign, `{"kind":"latch","size":1}`: errForeign,
+		`{"v":0,"kind":"latch","size":1}`: errForeign,
+		`{"v":1,"kind":"gate","size":1}`:  errForeign, `{"v":2,"kind":"latch","size":1}`: framework.ErrNewer,
+		`{"v":1,"kind":"latch"}`:           errForeign,
+		`{"v":1,"kind":"latch","size":-1}`: errForeign, `{"v":1,"kind":"latch","size":1e9}`: errForeign,
 	} {
 		_, err := parseSizedRecord("/x", latchKind, []byte(text), 1000)
 		require.ErrorIs(t, err, want, text)
@@ -69,7 +69,7 @@ func TestNamesOfDirectories(t *testing.T) {
 		newDirectoryName() + "/m-0000000000", "in-{6a0d1c9e-0c4e-4c62-9d7f-3b5a5b1c2d3e}",
 		"in-6a0d1c9e0c4e4c629d7f3b5a5b1c2d3e"} {
 		_, err := parseBarrierRecord("/x", nodeRecord{Kind: doubleKind, Size: 2, In: name}.encode())
-		require.ErrorIs(t, err, ErrForeign, name)
+		require.ErrorIs(t, err, errForeign, name)
 		require.ErrorContains(t, err, "/x")
 	}
 }

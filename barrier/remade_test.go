@@ -76,7 +76,7 @@ func TestNodesThatAreNoMembersAreRefused(t *testing.T) {
 		fake := w.in() + "/m-0000000001"
 		require.NoError(t, m.Create(t.Context(), fake, nil, framework.Persistent))
 		err := enter(t, t.Context(), barrier.NewDoubleBarrier(w.member("b").Client, path, 1)).failed()
-		require.ErrorIs(t, err, barrier.ErrForeign)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		require.ErrorContains(t, err, fake+" is persistent")
 		require.NoError(t, m.Delete(t.Context(), fake, framework.AnyVersion))
 		leaveAll(t, enterAll(t, barrier.NewDoubleBarrier(m.Client, path, 1))...)
@@ -94,7 +94,7 @@ func TestRoundsThatCannotBeAreRefused(t *testing.T) {
 			_, err := ms[2].Set(t.Context(), path+"/round", []byte(record), framework.AnyVersion)
 			require.NoError(t, err)
 			_, err = barrier.NewDoubleBarrier(ms[2].Client, path, 2).Enter(t.Context())
-			require.ErrorIs(t, err, barrier.ErrForeign, numbers)
+			require.ErrorIs(t, err, framework.ErrForeign, numbers)
 			require.ErrorContains(t, err, path+"/round")
 			leaveAll(t, rs...)
 		})
@@ -123,7 +123,7 @@ func TestCopiedBarrierIsRefused(t *testing.T) {
 			}
 		})()
 		_, err := barrier.NewDoubleBarrier(ms[0].Client, copied, 2).Enter(ctx)
-		require.ErrorIs(t, err, barrier.ErrForeign)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		require.ErrorContains(t, err, copied+"/round belongs to a later phase")
 	})
 }

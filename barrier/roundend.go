@@ -40,7 +40,7 @@ func (b *storedBarrier) waitForRoundChange(ctx, exists context.Context, s *frame
 	}
 	defer gone.Stop()
 	if st.EphemeralOwner == 0 { // it does not go with any session, so the wait for its end may never end
-		return fmt.Errorf("%w: %s is persistent, so it is no member's node: delete it", ErrForeign, a.member)
+		return fmt.Errorf("%w: %s is persistent, so it is no member's node: delete it", errForeign, a.member)
 	}
 	var late <-chan time.Time
 	if a.timeout >= 0 {

@@ -157,7 +157,7 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 	}
 	if seen.roundIsInside() && !seen.hasWholeRound() {
 		return barrierState{}, fmt.Errorf(
-			"%w: %s does not list the %d members inside in their order, from the lowest number", ErrForeign,
+			"%w: %s does not list the %d members inside in their order, from the lowest number", errForeign,
 			b.round, seen.size)
 	}
 	if b.checkSizeOf(seen) == nil {
@@ -172,7 +172,7 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 func (b *storedBarrier) checkPhaseHasChanged(ctx context.Context, s *framework.Session, seen barrierState) error {
 	st, err := s.Exists(ctx, b.path)
 	if err == nil && st.Czxid == seen.czxid && st.Version == seen.phase {
-		return fmt.Errorf("%w: %s belongs to a later phase than %s: delete the latter to begin anew", ErrForeign,
+		return fmt.Errorf("%w: %s belongs to a later phase than %s: delete the latter to begin anew", errForeign,
 			b.round, b.path)
 	}
 	return cmp.Or(err, recipe.ErrAgain)
@@ -239,7 +239,7 @@ func (b *storedBarrier) createOrCheck(ctx context.Context, s *framework.Session)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			err = b.createNodes(ctx, s)
-		case errors.Is(err, ErrMismatch):
+		case errors.Is(err, errMismatch):
 			err = b.changeSize(ctx, s)
 		default:
 			return err
@@ -273,7 +273,7 @@ func (b *storedBarrier) partIsMissing(ctx context.Context, s *framework.Session,
 	if _, err := s.Exists(ctx, b.path); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s is missing beside %s: delete the latter to begin anew", ErrForeign, part, b.path)
+	return fmt.Errorf("%w: %s is missing beside %s: delete the latter to begin anew", errForeign, part, b.path)
 }
 
 // changeSize sets this member's number of members, if no member comes for a session timeout.

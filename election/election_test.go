@@ -51,8 +51,8 @@ func TestCandidatesLeadInOrder(t *testing.T) {
 
 		require.NoError(t, first.Resign(t.Context()))
 		require.NoError(t, first.Resign(t.Context()))
-		require.ErrorIs(t, first.Err(), election.ErrResigned)
-		require.ErrorIs(t, context.Cause(first.Context()), election.ErrResigned)
+		require.ErrorIs(t, first.Err(), locks.ErrReleased)
+		require.ErrorIs(t, context.Cause(first.Context()), locks.ErrReleased)
 		second := <-elected
 		require.Greater(t, second.Token(), first.Token())
 		require.Equal(t, "b", second.ID())

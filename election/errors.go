@@ -3,23 +3,17 @@ package election
 import (
 	"errors"
 
-	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // What calls may return.
 var (
 	// ErrNoLeader is returned while no candidate leads.
 	ErrNoLeader = errors.New("no leader")
-	// ErrNoCandidate is returned when leadership is to be handed to a candidate that is not in
-	// line.
-	ErrNoCandidate = errors.New("no such candidate")
 )
 
 // Why a term ended, beside the loss of its session, its node or its client.
 var (
-	// ErrResigned is the cause of a term's end when its leader gave it up. It is returned when such
-	// a term is used. It is locks.ErrReleased.
-	ErrResigned = locks.ErrReleased
 	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
 	ErrTransferred = errors.New("leadership was handed on")
 	// ErrMaxTerm is the cause of a term's end when it has lasted as long as WithMaxTerm allows.
@@ -48,3 +42,8 @@ type permanentError struct{ err error }
 func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() error { return e.err }
+
+// Kinds of errors of package framework, with texts of their own.
+var (
+	errNoCandidate = failure.KindOf(failure.ErrNotFound, "no such candidate")
+)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/metrics"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 const scope = "github.com/lockstep-go/lockstep/election"
@@ -74,7 +75,8 @@ func reasonOf(err error) string {
 		err  error
 		says string
 	}{
-		{ErrResigned, "resigned"}, {ErrTransferred, "transferred"}, {ErrMaxTerm, "over"}, {ErrUnhealthy, "unhealthy"},
+		{locks.ErrReleased, "resigned"}, {ErrTransferred, "transferred"}, {ErrMaxTerm, "over"},
+		{ErrUnhealthy, "unhealthy"},
 		{ErrDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"},
 		{framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 // Term is the time for which one candidate leads: a lease on leadership.
@@ -45,8 +46,8 @@ type Term struct {
 	givenUp   sync.Once
 }
 
-// Context is done when the term has ended. Its cause wraps ErrResigned, ErrTransferred, ErrMaxTerm,
-// ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or
+// Context is done when the term has ended. Its cause wraps locks.ErrReleased, ErrTransferred,
+// ErrMaxTerm, ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or
 // framework.ErrClosed. It carries the values of the context that Campaign got, and does not end
 // with that one.
 func (t *Term) Context() context.Context { return t.life.Context() }
@@ -226,7 +227,7 @@ func (t *Term) Update(ctx context.Context, m Metadata) error {
 // Within Lead, Resign does not wait, and returns nil: Lead deletes the node once its function has
 // returned.
 func (t *Term) Resign(ctx context.Context) error {
-	if t.endTerm(ErrResigned) {
+	if t.endTerm(locks.ErrReleased) {
 		return nil
 	}
 	handedOver, err := t.release(ctx)
@@ -239,11 +240,12 @@ func (t *Term) Resign(ctx context.Context) error {
 //
 // The term's context ends at once, with ErrTransferred as its cause. Within Lead, leadership goes
 // over once the function has returned. Otherwise TransferTo hands it over before it returns, and
-// the term needs no Resign. The error wraps ErrNoCandidate when no candidate with this id waits,
-// and then the term stands. If the term had ended before, the error is why: of several transfers at
-// once, one is done, and the others return its ErrTransferred. When the candidate leaves at the
-// last moment, or the outcome is unknown, or no server answers for as long as a cleanup may last,
-// the term is over, the first in line leads, and the error says so; Lead logs the error.
+// the term needs no Resign. The error wraps framework.ErrNotFound when no candidate with this id
+// waits, and then the term stands. If the term had ended before, the error is why: of several
+// transfers at once, one is done, and the others return its ErrTransferred. When the candidate
+// leaves at the last moment, or the outcome is unknown, or no server answers for as long as a
+// cleanup may last, the term is over, the first in line leads, and the error says so; Lead logs the
+// error.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	return failure.Wrap("transfer", t.path, t.transferTo(ctx, id))
 }
@@ -265,7 +267,7 @@ func (t *Term) transferTo(ctx context.Context, id string) error {
 		if err := t.Err(); err != nil { // the line changes when a term ends
 			return err
 		}
-		return fmt.Errorf("%w: no candidate in line has the id %q", ErrNoCandidate, id)
+		return fmt.Errorf("%w: no candidate in line has the id %q", errNoCandidate, id)
 	}
 	led, err := t.endInFavourOf(s, fmt.Errorf("%w: to %q", ErrTransferred, id))
 	if led || err != nil {
@@ -335,7 +337,7 @@ func (t *Term) logHandOver(message string, err error) {
 func (t *Term) release(ctx context.Context) (handedOver, err error) {
 	ctx, cancel := t.client.CleanupContext(ctx)
 	defer cancel()
-	t.endTerm(ErrResigned)
+	t.endTerm(locks.ErrReleased)
 	t.givenUp.Do(func() {
 		t.watches.Wait()
 		t.mu.Lock()
@@ -346,5 +348,5 @@ func (t *Term) release(ctx context.Context) (handedOver, err error) {
 		}
 		t.onEnd()
 	})
-	return handedOver, t.grant.Release(ErrResigned, nil).Wait(ctx)
+	return handedOver, t.grant.Release(locks.ErrReleased, nil).Wait(ctx)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -176,7 +177,7 @@ func TestALeaderUpdatesItsMetadata(t *testing.T) {
 		require.ErrorContains(t, term.Update(t.Context(), election.Metadata{"": "x"}), "key")
 		require.NoError(t, term.Resign(t.Context()))
 		require.Nil(t, e.Term())
-		require.ErrorIs(t, term.Update(t.Context(), nil), election.ErrResigned)
+		require.ErrorIs(t, term.Update(t.Context(), nil), locks.ErrReleased)
 		tb := b.lead(t)
 		require.EqualValues(t, 2, tb.Number())
 		leader, err = b.Leader(t.Context())
@@ -300,7 +301,7 @@ func TestResignWithinLeadWaitsForTheFunction(t *testing.T) {
 		go func() {
 			_ = a.Lead(ctx, func(ctx context.Context, term *election.Term) error {
 				require.NoError(t, term.Resign(ctx))
-				require.ErrorIs(t, context.Cause(ctx), election.ErrResigned)
+				require.ErrorIs(t, context.Cause(ctx), locks.ErrReleased)
 				time.Sleep(time.Second)
 				returned = time.Now()
 				return nil

@@ -68,7 +68,7 @@ func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, 
 		case refused.Index == ownOp:
 			return guardRefusal(refused.Err, own.Node().Path)
 		case refused.Index == targetOp:
-			return fmt.Errorf("%w: it has left the line", ErrNoCandidate)
+			return fmt.Errorf("%w: it has left the line", errNoCandidate)
 		default: // one candidate less to pass over
 			passed = slices.Delete(passed, refused.Index-passedOps, refused.Index-passedOps+1)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -110,13 +111,13 @@ func TestATransferToNobodyChangesNothing(t *testing.T) {
 		campaign(t, b.Election)
 		for _, id := range []string{"x", "", "a"} {
 			err := term.TransferTo(t.Context(), id)
-			require.ErrorIs(t, err, election.ErrNoCandidate)
+			require.ErrorIs(t, err, framework.ErrNotFound)
 			require.ErrorContains(t, err, path)
 			require.ErrorContains(t, err, fmt.Sprintf("%q", id))
 		}
 		require.NoError(t, term.Err())
 		require.NoError(t, term.Resign(t.Context()))
-		require.ErrorIs(t, term.TransferTo(t.Context(), "b"), election.ErrResigned)
+		require.ErrorIs(t, term.TransferTo(t.Context(), "b"), locks.ErrReleased)
 	})
 }
 
@@ -181,7 +182,7 @@ func TestTransferReportsEndOfTermDuringList(t *testing.T) {
 		require.NoError(t, term.Resign(t.Context()))
 		err := <-result
 		require.ErrorIs(t, err, term.Err())
-		require.NotErrorIs(t, err, election.ErrNoCandidate)
+		require.NotErrorIs(t, err, framework.ErrNotFound)
 	})
 }
 

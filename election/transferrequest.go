@@ -21,7 +21,7 @@ import (
 // for that as a cleanup (framework.Client.CleanupContext); after that the deletion goes on in the
 // background, until the session ends. Leaders heed the request while the node exists.
 //
-// The error wraps ErrNoLeader, ErrNoCandidate when no candidate with this id is in line,
+// The error wraps ErrNoLeader, framework.ErrNotFound when no candidate with this id is in line,
 // framework.ErrNoAuth when the client may not create that node, or framework.ErrClosed. Otherwise
 // it is that of ctx; then the leader may have seen the request.
 func (e *Election) RequestTransfer(ctx context.Context, id string) error {
@@ -45,7 +45,7 @@ func (e *Election) requestTransfer(ctx context.Context, id string) error {
 	case all[0].ID == id:
 		return nil
 	case !slices.ContainsFunc(all, func(c Candidate) bool { return c.ID == id }):
-		return fmt.Errorf("%w: %q", ErrNoCandidate, id)
+		return fmt.Errorf("%w: %q", errNoCandidate, id)
 	}
 	m, err := e.waiting.startPresence(ctx, requestName, waitingRecord{ID: id})
 	if err != nil {

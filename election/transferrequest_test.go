@@ -75,7 +75,7 @@ func TestRequestsThatCannotBeDone(t *testing.T) {
 			[]byte("java"), framework.Ephemeral))
 		b := campaign(t, w.member("b").Election)
 		synctest.Wait()
-		require.ErrorIs(t, operator.RequestTransfer(t.Context(), "none"), election.ErrNoCandidate)
+		require.ErrorIs(t, operator.RequestTransfer(t.Context(), "none"), framework.ErrNotFound)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		require.ErrorIs(t, operator.RequestTransfer(ctx, "b"), context.DeadlineExceeded,

@@ -107,9 +107,9 @@ func TestCleanupTimeoutIsAtMostAThirdOfTheSessionTimeout(t *testing.T) {
 	servers := []string{"zk"}
 	require.NoError(t, framework.Config{Servers: servers, CleanupTimeout: 10 * time.Second}.Validate())
 	err := framework.Config{Servers: servers, CleanupTimeout: 10*time.Second + 1}.Validate()
-	require.ErrorIs(t, err, framework.ErrInvalidConfig)
+	require.ErrorIs(t, err, framework.ErrInvalid)
 	require.ErrorContains(t, err, "at most 10s")
 	half := framework.Config{Servers: servers, SessionTimeout: 6 * time.Second, CleanupTimeout: 3 * time.Second}
-	require.ErrorIs(t, half.Validate(), framework.ErrInvalidConfig)
-	require.ErrorIs(t, framework.Config{Servers: servers, CleanupTimeout: -1}.Validate(), framework.ErrInvalidConfig)
+	require.ErrorIs(t, half.Validate(), framework.ErrInvalid)
+	require.ErrorIs(t, framework.Config{Servers: servers, CleanupTimeout: -1}.Validate(), framework.ErrInvalid)
 }

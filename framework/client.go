@@ -48,7 +48,7 @@ type Client struct {
 }
 
 // New returns a client that does not connect before Start, so that a program can be put together
-// while ZooKeeper is down. Connect calls New and Start. The error wraps ErrInvalidConfig.
+// while ZooKeeper is down. Connect calls New and Start. The error wraps ErrInvalid.
 func New(cfg Config, opts ...Option) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 			continue
 		}
 		if err := set(&o); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	for _, credential := range cfg.Auth {
@@ -88,7 +88,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		}
 		var err error
 		if c.setup.watchdog, c.setup.dial, err = newWatchdogFeed(cfg, o.dial, o.clock, c.log); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	return c, nil
@@ -328,7 +328,7 @@ func (c *Client) recordState(change StateChange) {
 
 // SetServers replaces the client's servers, as Config.Servers lists them at the start. It does not
 // wait, and closes no connection: the client makes its next connection to one of the new servers.
-// The error wraps ErrInvalidConfig. A watchdog keeps the servers of New, and the one that the
+// The error wraps ErrInvalid. A watchdog keeps the servers of New, and the one that the
 // client is connected to.
 func (c *Client) SetServers(list ...string) error {
 	cfg := c.cfg

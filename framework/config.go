@@ -115,7 +115,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns an error that wraps ErrInvalidConfig and names the first value that cannot be
+// Validate returns an error that wraps ErrInvalid and names the first value that cannot be
 // used. Empty fields stand for their defaults.
 func (c Config) Validate() error {
 	if len(c.Servers) == 0 {
@@ -150,7 +150,7 @@ func (c Config) Validate() error {
 	}
 	if c.Root != "" {
 		if err := ValidatePath(c.Root); err != nil {
-			return fmt.Errorf("%w: Root: %w", ErrInvalidConfig, err)
+			return fmt.Errorf("%w: Root: %w", ErrInvalid, err)
 		}
 	}
 	for i, a := range c.Auth {
@@ -161,7 +161,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// extraHeartbeats is how many heartbeats before the previous one a lease counts from: see sessionLease.
+// extraHeartbeats is how many heartbeats before the previous one a lease counts from: see
+// sessionLease.
 func (c Config) extraHeartbeats() int {
 	if c.ObserverMasters {
 		return 1
@@ -177,7 +178,7 @@ func (c Config) defaultACL() []ACL {
 }
 
 func invalidConfig(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidConfig}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -258,13 +259,13 @@ const (
 )
 
 // ConfigFromEnv returns a Config from the LOCKSTEP_ variables above. Fields without a variable stay
-// empty. A value that cannot be used is an error that wraps ErrInvalidConfig and names the
+// empty. A value that cannot be used is an error that wraps ErrInvalid and names the
 // variable.
 func ConfigFromEnv() (Config, error) { return Config{}.WithEnv() }
 
-// WithEnv returns a copy in which the LOCKSTEP_ variables above that are set replace the fields. The
-// credentials and TLS are each replaced as a whole, and Root also by a root behind EnvServers. The
-// errors are those of ConfigFromEnv.
+// WithEnv returns a copy in which the LOCKSTEP_ variables above that are set replace the fields.
+// The credentials and TLS are each replaced as a whole, and Root also by a root behind EnvServers.
+// The errors are those of ConfigFromEnv.
 func (c Config) WithEnv() (Config, error) {
 	if v := os.Getenv(EnvIdentity); v != "" {
 		c.Identity = v
@@ -319,7 +320,7 @@ func splitServers(list string) []string {
 // ParseServers reads a connection string as other ZooKeeper clients take it: host:port,host:port
 // with an optional root behind the last address, such as zk1:2181,zk2:2181/app, and an optional
 // zk:// or zookeeper:// before it. Ports default to 2181. An empty text has no servers. The root is
-// empty when the text has none. The error wraps ErrInvalidConfig and shows the text.
+// empty when the text has none. The error wraps ErrInvalid and shows the text.
 func ParseServers(list string) (servers []string, root string, err error) {
 	addresses := strings.TrimSpace(list)
 	if strings.Contains(addresses, "@") { // an error that shows list might show a password
@@ -375,13 +376,13 @@ func (c *Config) readAuthFromEnv() error {
 
 // withVariable returns an error of invalidConfig that names the variable which led to it.
 func withVariable(variable string, err error) error {
-	return invalidConfig("%s: %s", variable, strings.TrimPrefix(err.Error(), ErrInvalidConfig.Error()+": "))
+	return invalidConfig("%s: %s", variable, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
 }
 
 // CredentialFromFile returns a credential whose secret is the content of a file, without blanks
 // around it: of the scheme digest, user:password. A file without a secret is an error: without any,
 // nodes are open to everybody. New logs a warning if everybody on this machine can read the file.
-// The error wraps ErrInvalidConfig and shows no secret.
+// The error wraps ErrInvalid and shows no secret.
 func CredentialFromFile(scheme, file string) (Credential, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -416,8 +417,8 @@ func (c *Config) readTLSFromEnv() error {
 	return nil
 }
 
-// TLSFromFiles returns a configuration for Config.TLS that trusts the certificates of a PEM file, and
-// presents the certificate of two others, if they are named. The error wraps ErrInvalidConfig and
+// TLSFromFiles returns a configuration for Config.TLS that trusts the certificates of a PEM file,
+// and presents the certificate of two others, if they are named. The error wraps ErrInvalid and
 // names the file.
 func TLSFromFiles(ca, cert, key string) (*tls.Config, error) {
 	pem, err := os.ReadFile(ca)

@@ -38,7 +38,7 @@ func TestBadConfigIsRefusedByName(t *testing.T) {
 		"Auth[0] has no scheme":                        {Servers: one, Auth: []framework.Credential{{}}},
 	} {
 		err := cfg.Validate()
-		require.ErrorIs(t, err, framework.ErrInvalidConfig, want)
+		require.ErrorIs(t, err, framework.ErrInvalid, want)
 		require.ErrorContains(t, err, want)
 		_, err = framework.Connect(t.Context(), cfg)
 		require.ErrorContains(t, err, want, "Connect says so at once")
@@ -50,7 +50,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	for _, o := range []framework.Option{framework.WithLogger(nil), framework.WithDialer(nil),
 		framework.WithClock(nil)} {
 		_, err := framework.New(cfg, o)
-		require.ErrorIs(t, err, framework.ErrInvalidConfig)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, "is nil")
 	}
 }
@@ -77,7 +77,7 @@ func TestObserverMastersFromTheEnvironment(t *testing.T) {
 	}
 	t.Setenv(framework.EnvObserverMasters, "maybe")
 	_, err := framework.ConfigFromEnv()
-	require.ErrorIs(t, err, framework.ErrInvalidConfig)
+	require.ErrorIs(t, err, framework.ErrInvalid)
 	require.ErrorContains(t, err, `LOCKSTEP_OBSERVER_MASTERS is "maybe"`)
 }
 
@@ -111,7 +111,7 @@ func TestConnectionStrings(t *testing.T) {
 		"zk://bob:s3cret@zk1/": "give credentials in Config.Auth",
 	} {
 		_, _, err := framework.ParseServers(list)
-		require.ErrorIs(t, err, framework.ErrInvalidConfig, list)
+		require.ErrorIs(t, err, framework.ErrInvalid, list)
 		require.ErrorContains(t, err, says)
 		require.NotContains(t, err.Error(), "s3cret")
 	}
@@ -137,7 +137,7 @@ func TestAFileWithoutCredentialsIsRefused(t *testing.T) {
 		for _, auth := range []string{"", "bob:s3cret"} {
 			t.Setenv(framework.EnvAuth, auth)
 			_, err := framework.ConfigFromEnv()
-			require.ErrorIs(t, err, framework.ErrInvalidConfig)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 			require.ErrorContains(t, err, "LOCKSTEP_AUTH_FILE: "+file)
 		}
 	}
@@ -185,7 +185,7 @@ func TestConfigFromEnv(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
 			_, err := framework.ConfigFromEnv()
-			require.ErrorIs(t, err, framework.ErrInvalidConfig)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 			require.ErrorContains(t, err, name)
 		})
 	}

@@ -22,7 +22,8 @@ var (
 	// node before you write again: a write that is repeated at once may be applied twice, or undo a
 	// write of another client.
 	ErrOutcomeUnknown = failure.Sentinel("outcome unknown, read the node before you write again")
-	// ErrClosed is returned when the client was closed.
+	// ErrClosed is returned when the client was closed, or the pool, registration, sequence,
+	// counter, worker or Workflows that is called. The text says which.
 	ErrClosed = failure.Sentinel("client closed")
 	// ErrUnconfirmed is returned when a cleanup, such as a Release, Resign, Leave or Close, has
 	// ended before the servers have confirmed it. The error wraps one reason, too:
@@ -73,17 +74,44 @@ var (
 	// ErrNewer is returned when a newer release has written a record that this one cannot read, or
 	// must not rewrite. Update this program.
 	ErrNewer = failure.Sentinel("written by a newer release")
+	// ErrForeign is returned when a node at or below the path belongs to another program, another
+	// recipe or another kind of the same recipe. The node is left as it is: use another path.
+	ErrForeign = failure.ErrForeign
+	// ErrMismatch is returned when the servers have stored other settings than this program has
+	// given, such as the order of a queue or the number of members of a barrier. Give the stored
+	// ones, or change what is stored; the error has both, and says how if that is possible.
+	ErrMismatch = failure.ErrMismatch
+	// ErrNotFound is returned when there is nothing with the name or id that was given, such as a
+	// job, a run, a member or an instance. The text says what.
+	ErrNotFound = failure.ErrNotFound
 	// ErrBadRecord is returned when a record cannot be read: another program has written it, or it
 	// is damaged. The error names the node. It stays as it is until somebody writes or deletes it.
 	ErrBadRecord = failure.Sentinel("record cannot be read")
 )
 
+// Errors of functions that the caller has passed, and of operations that it has added.
+var (
+	// ErrPanic is returned when a function of the caller has panicked or ended its goroutine
+	// (runtime.Goexit). The log has the stack of a panic.
+	ErrPanic = failure.ErrPanic
+	// ErrUnfinished is returned when functions of the caller have not returned within their grace
+	// although their contexts have ended. They still run: end the process.
+	ErrUnfinished = failure.ErrUnfinished
+	// ErrRefused is returned when the servers have refused one of the operations that the caller
+	// has added to a recipe's transaction (WithOps, AckWith). Nothing of the transaction was done.
+	// The error also wraps a *TxError with the operation's index among those of the caller.
+	ErrRefused = failure.ErrRefused
+)
+
 // Errors of bad input.
 var (
-	// ErrInvalidConfig is returned when a configuration value cannot be used.
-	ErrInvalidConfig = failure.Sentinel("invalid configuration")
-	// ErrInvalidPath is returned when a znode path is empty, relative or malformed.
-	ErrInvalidPath = failure.Sentinel("invalid path")
+	// ErrInvalid is returned when an argument, an option or a value of a configuration cannot be
+	// used. The text names it, and nothing was written. A call with the same arguments returns it
+	// each time.
+	ErrInvalid = failure.ErrInvalid
+	// ErrInvalidPath is returned when a znode path is empty, relative or malformed. It wraps
+	// ErrInvalid.
+	ErrInvalidPath = failure.KindOf(ErrInvalid, "invalid path")
 	// ErrTooLarge is returned when a request is larger than a server accepts, when the answer for a
 	// node is larger than 64 MiB, or when a session would own more ephemeral nodes than the servers
 	// can delete in one transaction (Config.MaxEphemeralBytes). In the last case release some

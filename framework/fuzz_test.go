@@ -39,7 +39,7 @@ func FuzzConfigFromEnv(f *testing.F) {
 			err = c.Validate()
 		}
 		if err != nil {
-			require.ErrorIs(t, err, ErrInvalidConfig)
+			require.ErrorIs(t, err, ErrInvalid)
 			require.NotContains(t, err.Error(), "\n\n")
 			return
 		}

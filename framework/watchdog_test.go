@@ -228,7 +228,7 @@ func TestInvalidWatchdogConfigIsRefused(t *testing.T) {
 			[]framework.Option{framework.WithWatchdog()}},
 	} {
 		_, err := framework.New(c.cfg, c.opts...)
-		require.ErrorIs(t, err, framework.ErrInvalidConfig)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, want)
 	}
 	defer framework.ForgetWatchdogMain()()

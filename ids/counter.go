@@ -102,7 +102,7 @@ func (c *Counter) Path() string { return c.path }
 func (c *Counter) Validate() error { return c.err }
 
 // Get reads the number after a sync. A missing node counts as 0. The error is that of ctx, or wraps
-// ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
+// framework.ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
 // framework.ErrClosed or framework.ErrNoAuth. Get works after Close, too.
 func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	if c.err != nil {
@@ -119,9 +119,9 @@ func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 }
 
 // Add adds delta, which may be negative, and returns the sum. The error is that of ctx, or wraps
-// ErrOverflow if the sum is outside the counter's range, ErrForeign, ErrClosed,
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, and also
-// framework.ErrOutcomeUnknown if the change may have been made.
+// ErrOverflow if the sum is outside the counter's range, framework.ErrForeign, framework.ErrClosed,
+// framework.ErrInvalidPath or framework.ErrNoAuth, and also framework.ErrOutcomeUnknown if the
+// change may have been made.
 func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
 	return c.applyChange(ctx, "add to", func(value int64) (int64, error) {
 		sum := value + delta
@@ -194,7 +194,7 @@ func (c *Counter) applyChange(ctx context.Context, op string,
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return 0, failure.Wrap(op, c.path, ErrClosed)
+		return 0, failure.Wrap(op, c.path, errClosed)
 	}
 	c.waiting = append(c.waiting, own)
 	if !c.running {
@@ -242,7 +242,7 @@ func (c *Counter) runChanges() {
 // failAllLocked ends all changes with an error. Guarded by mu.
 func (c *Counter) failAllLocked(err error) {
 	if c.ctx.Err() != nil {
-		err = ErrClosed
+		err = errClosed
 	}
 	for _, one := range c.waiting {
 		one.err = err
@@ -517,8 +517,8 @@ func (c *Counter) deleteMarkers(s *framework.Session, deletions []framework.Op) 
 	return nil
 }
 
-// readNumber reads the number and the version of its node. The error wraps ErrForeign if the node
-// does not hold a number of this kind.
+// readNumber reads the number and the version of its node. The error wraps framework.ErrForeign if
+// the node does not hold a number of this kind.
 func (c *Counter) readNumber(ctx context.Context,
 	s *framework.Session) (value int64, version int32, exists bool, err error) {
 	data, st, err := s.Get(ctx, c.path)
@@ -532,12 +532,12 @@ func (c *Counter) readNumber(ctx context.Context,
 			return 0, st.Version, true, nil
 		}
 		if value, err = strconv.ParseInt(string(data), 10, 64); err != nil {
-			err = fmt.Errorf("%w: %s: %w", ErrForeign, c.path, err)
+			err = fmt.Errorf("%w: %s: %w", errForeign, c.path, err)
 		}
 		return value, st.Version, true, err
 	case len(data) != c.width:
 		return 0, 0, false, fmt.Errorf(
-			"%w: %s has %d bytes, this counter needs %d (DistributedAtomicLong 8, SharedCount 4)", ErrForeign, c.path,
+			"%w: %s has %d bytes, this counter needs %d (DistributedAtomicLong 8, SharedCount 4)", errForeign, c.path,
 			len(data), c.width)
 	case c.width == 4:
 		return int64(int32(binary.BigEndian.Uint32(data))), st.Version, true, nil

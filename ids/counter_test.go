@@ -249,7 +249,7 @@ func TestACounterOfTextHasKazoosBytes(t *testing.T) {
 		for _, data := range []string{"7.5", "9223372036854775808", "\x00\x00\x00\x07", " 7"} {
 			w.put(m, path, data)
 			_, err := c.Add(t.Context(), 1)
-			require.ErrorIs(t, err, ids.ErrForeign, data)
+			require.ErrorIs(t, err, framework.ErrForeign, data)
 			require.Equal(t, data, w.data(path))
 		}
 	})
@@ -263,10 +263,10 @@ func TestForeignCountersStayAsTheyAre(t *testing.T) {
 			w.put(m, path, data)
 			c := counter(t, m)
 			_, err := c.Add(t.Context(), 1)
-			require.ErrorIs(t, err, ids.ErrForeign)
-			require.ErrorIs(t, c.Set(t.Context(), 1), ids.ErrForeign)
+			require.ErrorIs(t, err, framework.ErrForeign)
+			require.ErrorIs(t, c.Set(t.Context(), 1), framework.ErrForeign)
 			_, err = c.Get(t.Context())
-			require.ErrorIs(t, err, ids.ErrForeign)
+			require.ErrorIs(t, err, framework.ErrForeign)
 			require.Equal(t, data, w.data(path))
 			w.put(m, path, "\x00\x00\x00\x00\x00\x00\x00\x07")
 			require.EqualValues(t, 8, add(t, c, 1), "a person has written a number")
@@ -322,7 +322,7 @@ func TestOldMarkersAreDeleted(t *testing.T) {
 		require.NoError(t, c.Close(t.Context()))
 		require.Empty(t, w.Children(markers))
 		_, err := c.Add(t.Context(), 1)
-		require.ErrorIs(t, err, ids.ErrClosed)
+		require.ErrorIs(t, err, framework.ErrClosed)
 		require.EqualValues(t, 3, value(t, c))
 	})
 }
@@ -376,7 +376,7 @@ func TestCloseEndsAnAdd(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, c.Close(ctx), context.DeadlineExceeded, "the marker cannot be deleted")
-		require.ErrorIs(t, <-failed, ids.ErrClosed)
+		require.ErrorIs(t, <-failed, framework.ErrClosed)
 		m.Link.Heal()
 		require.NoError(t, c.Close(t.Context()))
 		require.Empty(t, w.Children(markers))
@@ -402,8 +402,8 @@ func TestCloseDeletesTheMarkerOfAnAddWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestAWriterHasOneMarker: also after another program has written its marker, while a transaction had
-// no answer.
+// TestAWriterHasOneMarker: also after another program has written its marker, while a transaction
+// had no answer.
 func TestAWriterHasOneMarker(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")

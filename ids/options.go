@@ -23,7 +23,7 @@ func sequenceDefaults() sequenceOptions {
 func WithFirst(first int64) SequenceOption {
 	return func(o *sequenceOptions) error {
 		if first < 0 || first > 1<<63-2 {
-			return fmt.Errorf("%w: first number %d, it must be 0 to 2^63-2", ErrOption, first)
+			return fmt.Errorf("%w: first number %d, it must be 0 to 2^63-2", errOption, first)
 		}
 		o.first = first
 		return nil
@@ -36,7 +36,7 @@ func WithFirst(first int64) SequenceOption {
 func WithLast(last int64) SequenceOption {
 	return func(o *sequenceOptions) error {
 		if last < 1 || last > 1<<63-2 {
-			return fmt.Errorf("%w: last number %d, it must be 1 to 2^63-2", ErrOption, last)
+			return fmt.Errorf("%w: last number %d, it must be 1 to 2^63-2", errOption, last)
 		}
 		o.last = last
 		return nil
@@ -49,7 +49,7 @@ func WithBlocks(least, most int64) SequenceOption {
 	return func(o *sequenceOptions) error {
 		if least < 1 || most < least || most > 1<<40 {
 			return fmt.Errorf("%w: blocks of %d to %d numbers, they must be 1 to 2^40, the smaller first",
-				ErrOption, least, most)
+				errOption, least, most)
 		}
 		o.least, o.most = least, most
 		return nil
@@ -97,7 +97,7 @@ func workerDefaults(slots int) workerOptions {
 func WithEpoch(epoch time.Time) WorkerOption {
 	return func(o *workerOptions) error {
 		if y := epoch.UTC().Year(); y < 1970 || y > 2100 {
-			return fmt.Errorf("%w: epoch %v, it must lie in the years 1970 to 2100", ErrOption, epoch)
+			return fmt.Errorf("%w: epoch %v, it must lie in the years 1970 to 2100", errOption, epoch)
 		}
 		o.epoch = epoch.UnixMilli()
 		return nil
@@ -106,7 +106,7 @@ func WithEpoch(epoch time.Time) WorkerOption {
 
 func checkSlotCount(slots int) error {
 	if slots < 1 || slots > 1<<16 {
-		return fmt.Errorf("%w: %d slots, there must be 1 to 65536", ErrOption, slots)
+		return fmt.Errorf("%w: %d slots, there must be 1 to 65536", errOption, slots)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type sequenceRecord struct {
 	unknown recipe.Unknown
 }
 
-// parseSequence decodes the data of a sequence's node. The error wraps ErrForeign or
+// parseSequence decodes the data of a sequence's node. The error wraps framework.ErrForeign or
 // framework.ErrNewer.
 func parseSequence(path string, data []byte) (r sequenceRecord, err error) {
 	r.unknown, err = recipe.Decode(data, recordVersion, &r)
@@ -37,7 +37,7 @@ func parseSequence(path string, data []byte) (r sequenceRecord, err error) {
 	}
 	if r.Next < 0 {
 		return sequenceRecord{},
-			fmt.Errorf("%w: %s has the number %d, which a sequence cannot have", ErrForeign, path, r.Next)
+			fmt.Errorf("%w: %s has the number %d, which a sequence cannot have", errForeign, path, r.Next)
 	}
 	return r, nil
 }
@@ -54,8 +54,8 @@ type workersRecord struct {
 	Epoch int64  `json:"epoch"` // in milliseconds of Unix time
 }
 
-// parseWorkers decodes the data of the node at the path of workers. The error wraps ErrForeign or
-// framework.ErrNewer.
+// parseWorkers decodes the data of the node at the path of workers. The error wraps
+// framework.ErrForeign or framework.ErrNewer.
 func parseWorkers(path string, data []byte) (r workersRecord, err error) {
 	_, err = recipe.Decode(data, recordVersion, &r)
 	return r, checkRecord(path, workersKind, r.Kind, err)
@@ -75,14 +75,15 @@ type slotRecord struct {
 	unknown recipe.Unknown
 }
 
-// parseSlot decodes the data of a slot's node. The error wraps ErrForeign or framework.ErrNewer.
+// parseSlot decodes the data of a slot's node. The error wraps framework.ErrForeign or
+// framework.ErrNewer.
 func parseSlot(path string, data []byte) (r slotRecord, err error) {
 	r.unknown, err = recipe.Decode(data, recordVersion, &r)
 	if err := checkRecord(path, slotKind, r.Kind, err); err != nil {
 		return slotRecord{}, err
 	}
 	if r.Until < 0 {
-		return slotRecord{}, fmt.Errorf("%w: %s has the time %d, which a slot cannot have", ErrForeign, path, r.Until)
+		return slotRecord{}, fmt.Errorf("%w: %s has the time %d, which a slot cannot have", errForeign, path, r.Until)
 	}
 	return r, nil
 }
@@ -103,14 +104,14 @@ func (r ownerRecord) encode() []byte {
 	return encodeRecord(nil, r)
 }
 
-// checkRecord returns ErrForeign if the record could not be decoded with err, or has another kind
-// than want, and else err.
+// checkRecord returns framework.ErrForeign if the record could not be decoded with err, or has
+// another kind than want, and else err.
 func checkRecord(path, want, kind string, err error) error {
 	switch {
 	case errors.Is(err, framework.ErrBadRecord):
-		return fmt.Errorf("%w: %s does not hold a record of kind %q", ErrForeign, path, want)
+		return fmt.Errorf("%w: %s does not hold a record of kind %q", errForeign, path, want)
 	case kind != want:
-		return fmt.Errorf("%w: %s holds a record of kind %.40q, not %q", ErrForeign, path, kind, want)
+		return fmt.Errorf("%w: %s holds a record of kind %.40q, not %q", errForeign, path, kind, want)
 	case err != nil:
 		return fmt.Errorf("the record of %s: %w", path, err)
 	}

@@ -29,8 +29,8 @@ type pendingReservation struct {
 }
 
 // begin begins a reservation, and returns it. If one is under way, begin returns that. It calls
-// reserve without mu, and then store with mu and with reserve's error, or ErrClosed after Close.
-// Guarded by mu.
+// reserve without mu, and then store with mu and with reserve's error, or framework.ErrClosed after
+// Close. Guarded by mu.
 func (r *reservations) begin(reserve func() error, store func(error)) *pendingReservation {
 	if r.pending != nil {
 		return r.pending
@@ -49,7 +49,7 @@ func (r *reservations) finish(pending *pendingReservation, err error, store func
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		err = ErrClosed
+		err = errClosed
 	}
 	store(err)
 	pending.err, r.pending = err, nil

@@ -86,8 +86,8 @@ func (s *Sequence) Validate() error { return s.err }
 
 // Next returns the next number. It takes a reserved number from memory, also when ctx has ended.
 // Without a reserved number it waits for a reservation until ctx ends. The error is that of ctx or
-// wraps ErrForeign, framework.ErrNewer, ErrSetBack, ErrExhausted, ErrClosed, ErrOption,
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. Next may be called again
+// wraps framework.ErrForeign, framework.ErrNewer, ErrSetBack, ErrExhausted, framework.ErrClosed,
+// framework.ErrInvalid, framework.ErrInvalidPath or framework.ErrNoAuth. Next may be called again
 // after any error.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
@@ -109,7 +109,7 @@ func (s *Sequence) Next(ctx context.Context) (int64, error) {
 // Close drops the rest of the reserved blocks, ends a reservation that is under way, and waits for
 // its end. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If
 // that lasts longer, the error wraps framework.ErrUnconfirmed. Later calls of Next return
-// ErrClosed.
+// framework.ErrClosed.
 func (s *Sequence) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed, s.ready = true, nil
@@ -128,7 +128,7 @@ func (s *Sequence) waitForBlock(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return ErrClosed
+		return errClosed
 	}
 	if b := s.block.Load(); b != nil && b.asked.Load() < b.size { // another caller has made this block the present one
 		s.mu.Unlock()

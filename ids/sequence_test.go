@@ -154,7 +154,7 @@ func TestNoNumberAfterClose(t *testing.T) {
 		require.NoError(t, s.Close(t.Context()))
 		require.NoError(t, s.Close(t.Context()))
 		_, err := s.Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrClosed)
+		require.ErrorIs(t, err, framework.ErrClosed)
 		g.take(sequence(t, m), 300)
 
 		waits := sequence(t, m)
@@ -166,7 +166,7 @@ func TestNoNumberAfterClose(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.NoError(t, waits.Close(t.Context()))
-		require.ErrorIs(t, <-failed, ids.ErrClosed)
+		require.ErrorIs(t, <-failed, framework.ErrClosed)
 
 		other := sequence(t, m)
 		require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed, "there is no connection")
@@ -224,12 +224,12 @@ func TestForeignNodesStayAsTheyAre(t *testing.T) {
 		data string
 		err  error
 	}{
-		"text":       {"hello", ids.ErrForeign},
-		"empty":      {"", ids.ErrForeign},
-		"a counter":  {"\x00\x00\x00\x00\x00\x00\x00\x07", ids.ErrForeign},
-		"other kind": {`{"v":1,"kind":"latch","size":3}`, ids.ErrForeign},
-		"negative":   {`{"v":1,"kind":"sequence","next":-3}`, ids.ErrForeign},
-		"too large":  {`{"v":1,"kind":"sequence","next":9223372036854775808}`, ids.ErrForeign},
+		"text":       {"hello", framework.ErrForeign},
+		"empty":      {"", framework.ErrForeign},
+		"a counter":  {"\x00\x00\x00\x00\x00\x00\x00\x07", framework.ErrForeign},
+		"other kind": {`{"v":1,"kind":"latch","size":3}`, framework.ErrForeign},
+		"negative":   {`{"v":1,"kind":"sequence","next":-3}`, framework.ErrForeign},
+		"too large":  {`{"v":1,"kind":"sequence","next":9223372036854775808}`, framework.ErrForeign},
 		"newer":      {`{"v":2,"kind":"sequence","next":3}`, framework.ErrNewer},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestBadArgumentsOfASequence(t *testing.T) {
 		for _, o := range []ids.SequenceOption{ids.WithFirst(-1), ids.WithLast(0), ids.WithBlocks(0, 1),
 			ids.WithBlocks(2, 1), ids.WithBlocks(1, 1<<41)} {
 			_, err := sequence(t, m, nil, o).Next(t.Context())
-			require.ErrorIs(t, err, ids.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		for _, p := range []string{"", "/", "a", "/a/"} {
 			_, err := ids.NewSequence(m.Client, p).Next(t.Context())

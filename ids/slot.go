@@ -214,7 +214,7 @@ func (o *slotClaimer) releaseSlot() {
 }
 
 // checkSlots compares this worker's number of slots and epoch with those of the path's node, or
-// creates that node. The error wraps ErrMismatch if they differ.
+// creates that node. The error wraps framework.ErrMismatch if they differ.
 func (o *slotClaimer) checkSlots(ctx context.Context, s *framework.Session) error {
 	own := workersRecord{Slots: o.opts.slots, Epoch: o.opts.epoch}
 	data, _, err := s.Get(ctx, o.path)
@@ -236,7 +236,7 @@ func (o *slotClaimer) checkSlots(ctx context.Context, s *framework.Session) erro
 		return err
 	}
 	if r.Slots != own.Slots || r.Epoch != own.Epoch {
-		return fmt.Errorf("%w: %s has %d slots and the epoch %v, this worker has %d and %v", ErrMismatch,
+		return fmt.Errorf("%w: %s has %d slots and the epoch %v, this worker has %d and %v", errMismatch,
 			o.path, r.Slots, time.UnixMilli(r.Epoch).UTC(), own.Slots, time.UnixMilli(own.Epoch).UTC())
 	}
 	return nil

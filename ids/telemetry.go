@@ -31,7 +31,7 @@ func (t reserveTelemetry) countReservation(err error) {
 	switch {
 	case err == nil:
 		outcome = "reserved"
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, errClosed):
 		outcome = "closed"
 	}
 	t.reservations.Add(context.Background(), 1,
@@ -44,7 +44,7 @@ func (t reserveTelemetry) recordWait(began time.Time, err error) {
 	switch {
 	case err == nil:
 		outcome = "reserved"
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, errClosed):
 		outcome = "closed"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		outcome = "given up"

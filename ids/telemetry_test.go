@@ -34,7 +34,7 @@ func TestReservationsAndChangesAreMeasured(t *testing.T) {
 		w.put(m, "/ids/foreign", "x")
 		foreign := ids.NewSequence(m.Client, "/ids/foreign")
 		_, err = foreign.Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrForeign)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		synctest.Wait()
 		got := metricstest.Read(t, reader)
 		for name, n := range map[string]int64{

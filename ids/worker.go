@@ -109,9 +109,9 @@ func (w *Worker) Validate() error { return w.err }
 
 // Next returns the next id. It takes an id of a reserved window from memory, also when ctx has
 // ended. Without a window it waits for a reservation until ctx ends. The error is that of ctx or
-// wraps ErrNoSlot, ErrMismatch, ErrForeign, framework.ErrNewer, ErrExhausted, ErrClosed, ErrOption,
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth. Next may be called again
-// after any error.
+// wraps ErrNoSlot, framework.ErrMismatch, framework.ErrForeign, framework.ErrNewer, ErrExhausted,
+// framework.ErrClosed, framework.ErrInvalid, framework.ErrInvalidPath or framework.ErrNoAuth. Next
+// may be called again after any error.
 func (w *Worker) Next(ctx context.Context) (int64, error) {
 	for {
 		window := w.window.Load()
@@ -174,7 +174,8 @@ func (w *Worker) Parse(id int64) ID {
 // Close ends a reservation that is under way and deletes the owner node, which frees the slot. It
 // returns nil when the servers have confirmed that; else the error wraps framework.ErrUnconfirmed
 // and the reason. It is a cleanup (framework.Client.CleanupContext): it also waits if ctx has
-// ended. After that the deletion goes on in the background. Later calls of Next return ErrClosed.
+// ended. After that the deletion goes on in the background. Later calls of Next return
+// framework.ErrClosed.
 func (w *Worker) Close(ctx context.Context) error {
 	w.mu.Lock()
 	w.closed = true
@@ -222,7 +223,7 @@ func (w *Worker) waitForWindow(ctx context.Context, usedUp *timeWindow) error {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
-		return ErrClosed
+		return errClosed
 	}
 	if w.window.Load() != usedUp { // the next window was reserved meanwhile
 		w.mu.Unlock()
@@ -293,7 +294,7 @@ func (w *Worker) reserveInNode(length time.Duration) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.closed {
-			return ErrClosed
+			return errClosed
 		}
 		w.window.Store(next)
 		return nil

@@ -373,8 +373,8 @@ func TestNoIDAfterClose(t *testing.T) {
 		require.NoError(t, one.Close(t.Context()))
 		require.NoError(t, one.Close(t.Context()))
 		_, err := one.Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrClosed)
-		require.ErrorIs(t, one.Fill(t.Context(), make([]int64, 2)), ids.ErrClosed)
+		require.ErrorIs(t, err, framework.ErrClosed)
+		require.ErrorIs(t, one.Fill(t.Context(), make([]int64, 2)), framework.ErrClosed)
 		require.Empty(t, w.Children(path+"/0"))
 		g.take(worker(t, w.member("b"), 1), 5000)
 
@@ -387,7 +387,7 @@ func TestNoIDAfterClose(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.NoError(t, waits.Close(t.Context()))
-		require.ErrorIs(t, <-failed, ids.ErrClosed)
+		require.ErrorIs(t, <-failed, framework.ErrClosed)
 		other := worker(t, m, 1)
 		require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed, "there is no connection")
 		_, err = other.Next(t.Context())
@@ -402,14 +402,14 @@ func TestWorkersOfOnePathAgree(t *testing.T) {
 		newGiven(t).take(worker(t, m, 2), 1)
 		require.Equal(t, `{"v":1,"kind":"workers","slots":2,"epoch":946684800000}`, w.data(path))
 		_, err := worker(t, m, 4).Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrMismatch)
+		require.ErrorIs(t, err, framework.ErrMismatch)
 		require.ErrorContains(t, err, "has 2 slots")
 		_, err = ids.NewWorker(m.Client, path, 2).Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrMismatch)
+		require.ErrorIs(t, err, framework.ErrMismatch)
 		_, err = sequence(t, m).Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrForeign)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		for data, want := range map[string]error{
-			"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"sequence","next":3}`: ids.ErrForeign,
+			"": framework.ErrForeign, "hello": framework.ErrForeign, `{"v":1,"kind":"sequence","next":3}`: framework.ErrForeign,
 			`{"v":2,"kind":"workers","slots":2}`: framework.ErrNewer,
 		} {
 			w.put(m, path+"x", data)
@@ -422,7 +422,7 @@ func TestWorkersOfOnePathAgree(t *testing.T) {
 
 func TestForeignSlotsStayAsTheyAre(t *testing.T) {
 	for data, want := range map[string]error{
-		"": ids.ErrForeign, "hello": ids.ErrForeign, `{"v":1,"kind":"slot","until":-1}`: ids.ErrForeign,
+		"": framework.ErrForeign, "hello": framework.ErrForeign, `{"v":1,"kind":"slot","until":-1}`: framework.ErrForeign,
 		`{"v":2,"kind":"slot","until":3}`:             framework.ErrNewer,
 		`{"v":1,"kind":"slot","until":3145708055552}`: ids.ErrExhausted,
 	} {
@@ -453,11 +453,11 @@ func TestBadArgumentsOfAWorker(t *testing.T) {
 		for _, slots := range []int{-1, 0, 65537, 1<<22 + 1, math.MaxInt} {
 			refused := worker(t, m, slots)
 			_, err := refused.Next(t.Context())
-			require.ErrorIs(t, err, ids.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 			require.Zero(t, refused.Parse(math.MaxInt64).Slot, "Parse has no error to return")
 		}
 		_, err := worker(t, m, 5, nil, ids.WithEpoch(time.Time{})).Next(t.Context())
-		require.ErrorIs(t, err, ids.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		for _, p := range []string{"", "/", "a", "/a/"} {
 			_, err := ids.NewWorker(m.Client, p, 5).Next(t.Context())
 			require.ErrorIs(t, err, framework.ErrInvalidPath, p)

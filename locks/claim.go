@@ -38,7 +38,7 @@ func (c *Claim) Path() string { return c.lock.path }
 func (c *Claim) Validate() error { return c.lock.err }
 
 // Lock waits until it has created the node. Its errors are those of Mutex.Lock, or wrap
-// ErrNotClaim.
+// framework.ErrForeign.
 func (c *Claim) Lock(ctx context.Context) (*Lease, error) {
 	return c.lock.acquire(ctx, "acquire", 0, func(ctx context.Context, s *framework.Session,
 		w *waitline.Wait) (*Lease, error) {
@@ -78,7 +78,7 @@ func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session, w *wait
 	err := recipe.WatchUntilGone(ctx, s, primitives.Created{Path: c.lock.path},
 		func(data []byte, st framework.Stat) error {
 			if st.EphemeralOwner == 0 {
-				return fmt.Errorf("%w: it has %d children and %d bytes of data", ErrNotClaim, st.NumChildren,
+				return fmt.Errorf("%w: it has %d children and %d bytes of data", errNotClaim, st.NumChildren,
 					st.DataLength)
 			}
 			if linked != st.Czxid { // its data may change

@@ -260,7 +260,7 @@ func TestAClaimOfADirectoryIsRefused(t *testing.T) {
 		require.NoError(t, a.Create(t.Context(), "/data", []byte("12345"), framework.Persistent))
 		for path, says := range map[string]string{pathMutex: "1 children", "/data": "5 bytes"} {
 			_, err := locks.NewClaim(b.Client, path).Lock(t.Context())
-			require.ErrorIs(t, err, locks.ErrNotClaim)
+			require.ErrorIs(t, err, framework.ErrForeign)
 			require.ErrorContains(t, err, says)
 			require.ErrorContains(t, err, path)
 			_, err = locks.NewClaim(b.Client, path).TryLock(t.Context())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
@@ -25,21 +26,15 @@ var (
 	// requested: two readers that both wait for the other's release would wait forever. Release the
 	// read lease first, and read again what it protected.
 	ErrUpgrade = errors.New("a read lease cannot become a write lease")
-	// ErrPermits is returned when a semaphore's members do not agree on the number of permits, or
-	// when a number of permits is not possible.
-	ErrPermits = errors.New("number of permits")
 	// ErrDeadlock is returned when holders of locks wait for each other, to the youngest of their
 	// requests. The error is a *DeadlockError.
 	ErrDeadlock = waitline.ErrDeadlock
-	// ErrNotClaim is returned when the node at a claim's path belongs to no session, such as the
-	// directory of another lock. The wait for its end could last forever.
-	ErrNotClaim = errors.New("the path is taken by a node that belongs to no session")
 	// ErrHolderGone is returned when the node of the lease to revoke does not exist any more.
 	ErrHolderGone = errors.New("the holder is gone")
 )
 
 // PermitsError is returned when a semaphore's members do not agree on the number of permits, or
-// when a call requests more permits than the limit. It wraps ErrPermits.
+// when a call requests more permits than the limit. It wraps framework.ErrMismatch.
 type PermitsError struct {
 	// Path is the semaphore's path.
 	Path string
@@ -49,8 +44,15 @@ type PermitsError struct {
 
 func (e *PermitsError) Error() string {
 	return fmt.Sprintf("%v: %s has %d, %d were given; use %d, or change what is stored with Resize of a Semaphore that "+
-		"is made with %d", ErrPermits, e.Path, e.Stored, e.Given, e.Stored, e.Stored)
+		"is made with %d", errStoredPermits, e.Path, e.Stored, e.Given, e.Stored, e.Stored)
 }
 
-// Unwrap returns ErrPermits.
-func (e *PermitsError) Unwrap() error { return ErrPermits }
+// Unwrap returns framework.ErrMismatch.
+func (e *PermitsError) Unwrap() error { return errStoredPermits }
+
+// Kinds of errors of package framework, with texts of their own.
+var (
+	errPermits       = failure.KindOf(failure.ErrInvalid, "number of permits")
+	errStoredPermits = failure.KindOf(failure.ErrMismatch, "number of permits")
+	errNotClaim      = failure.KindOf(failure.ErrForeign, "the path is taken by a node that belongs to no session")
+)

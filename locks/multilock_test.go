@@ -125,7 +125,7 @@ func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 			return locks.NewMutex(c, "/m/b"), locks.ErrKindMixed
 		},
 		"more permits than there are": func(_ *world, c *framework.Client) (locks.Locker, error) {
-			return locks.NewSemaphore(c, "/m/b", 2).Permits(3), locks.ErrPermits
+			return locks.NewSemaphore(c, "/m/b", 2).Permits(3), framework.ErrMismatch
 		},
 		"a bad argument": func(_ *world, c *framework.Client) (locks.Locker, error) {
 			return locks.NewMutex(c, "/m/b/"), framework.ErrInvalidPath

@@ -137,7 +137,7 @@ func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 	accepted := int64(0) // the transaction that created the record that permitted this member's number
 	for {
 		p, err := l.readRecord(ctx)
-		if err != nil && !(errors.Is(err, ErrPermits) && p.created == accepted) {
+		if err != nil && !(errors.Is(err, errStoredPermits) && p.created == accepted) {
 			return err
 		}
 		accepted = p.created
@@ -148,7 +148,7 @@ func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 		switch {
 		case errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil:
 			now, failed := l.readRecord(ctx)
-			if failed != nil && !errors.Is(failed, ErrPermits) {
+			if failed != nil && !errors.Is(failed, errStoredPermits) {
 				return fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, failed)
 			}
 			if now.created != p.created || now.version != p.version {

@@ -48,12 +48,12 @@ func TestPermitsOfAReplacedRecord(t *testing.T) {
 						before++
 						released(t, three)
 					case taken == nil:
-						require.ErrorIs(t, err, locks.ErrPermits, "step %d", step)
+						require.ErrorIs(t, err, framework.ErrMismatch, "step %d", step)
 						require.Len(t, w.zk.Children(pool+"/leases"), 2, "step %d", step)
 						refused++
 						released(t, two)
 					default: // the three were taken, seen by the others, and given back
-						require.ErrorIs(t, err, locks.ErrPermits, "step %d", step)
+						require.ErrorIs(t, err, framework.ErrMismatch, "step %d", step)
 						require.Empty(t, w.zk.Children(pool+"/leases"), "step %d", step)
 					}
 					w.nothingLeft(t)

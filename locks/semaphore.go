@@ -58,7 +58,7 @@ func NewSemaphore(client *framework.Client, path string, permits int, opts ...Se
 
 func checkPermits(n int) error {
 	if n < 1 || n > maxPermits {
-		return fmt.Errorf("%w: %d, there must be 1 to %d", ErrPermits, n, maxPermits)
+		return fmt.Errorf("%w: %d, there must be 1 to %d", errPermits, n, maxPermits)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (p permitLocker) TryLock(ctx context.Context) (*Lease, error) {
 }
 
 // Limit is the number of permits at present. It creates <path>/permits if that is missing. The
-// error wraps ErrPermits if this Semaphore was made with a wrong number; see Resize.
+// error wraps framework.ErrMismatch if this Semaphore was made with a wrong number; see Resize.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.lock.err != nil {
 		return 0, failure.Wrap("limit", s.lock.path, s.lock.err)
@@ -103,13 +103,14 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // Resize changes the number of permits for all members. A member may be made with the number from
 // before the first Resize, or with the present one; with any other number its calls fail. More
 // permits let waiters in at once. With fewer permits, no waiter is let in until enough were
-// released. A waiter that asks for more permits than there are then fails with ErrPermits.
+// released. A waiter that asks for more permits than there are then fails with
+// framework.ErrMismatch.
 //
 // Of two calls at the same time, the number stays that the servers have taken last, also when a
-// connection is lost meanwhile; neither call fails because of the other. The error wraps ErrPermits
-// for a number that is not possible, or if this Semaphore was made with a wrong number. Otherwise
-// it is that of ctx, wraps framework.ErrSessionLost, or is a refusal of the servers. It wraps
-// framework.ErrOutcomeUnknown too if the number may have been written.
+// connection is lost meanwhile; neither call fails because of the other. The error wraps
+// framework.ErrMismatch for a number that is not possible, or if this Semaphore was made with a
+// wrong number. Otherwise it is that of ctx, wraps framework.ErrSessionLost, or is a refusal of the
+// servers. It wraps framework.ErrOutcomeUnknown too if the number may have been written.
 func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	err := s.lock.err
 	if err == nil {
@@ -122,7 +123,7 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 }
 
 // Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock
-// without ErrHeld, or wrap ErrPermits.
+// without ErrHeld, or wrap framework.ErrMismatch.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.acquire(ctx, "acquire", n,
 		func(ctx context.Context, sess *framework.Session, data []byte, w *waitline.Wait) (*waitline.Contender, error) {
@@ -187,7 +188,7 @@ func (s *Semaphore) checkRequest(ctx context.Context, n int) error {
 	const transaction, node = 900 << 10, 256 // bytes, the latter without path and data
 	one := node + len(s.leases) + len(s.lock.client.Config().Root) + len(s.lock.contenderData(ctx))
 	if most := min(1000, transaction/one); n > most { // one transaction creates the nodes of a lease
-		return fmt.Errorf("%w: %d, at most %d can be acquired at once", ErrPermits, n, most)
+		return fmt.Errorf("%w: %d, at most %d can be acquired at once", errPermits, n, most)
 	}
 	return nil
 }

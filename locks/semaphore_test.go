@@ -161,7 +161,7 @@ func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 			time.Sleep(120 * time.Millisecond)
 			require.NoError(t, c.Delete(t.Context(), pool+"/permits", framework.AnyVersion))
 			require.Equal(t, 7, permits(t, locks.NewSemaphore(c, pool, 7)))
-			require.ErrorIs(t, <-resized, locks.ErrPermits)
+			require.ErrorIs(t, <-resized, framework.ErrMismatch)
 		})
 	})
 }
@@ -251,10 +251,10 @@ func TestBadNumbersOfPermits(t *testing.T) {
 		c := w.member("m").Client
 		for _, n := range []int{0, -1, 10001} {
 			_, err := locks.NewSemaphore(c, pool, n).Lock(t.Context())
-			require.ErrorIs(t, err, locks.ErrPermits)
-			require.ErrorIs(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), n), locks.ErrPermits)
+			require.ErrorIs(t, err, framework.ErrInvalid)
+			require.ErrorIs(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), n), framework.ErrInvalid)
 			_, err = locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), n)
-			require.ErrorIs(t, err, locks.ErrPermits)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		_, err := locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), 3)
 		require.ErrorContains(t, err, "/pools/a has 2, 3 were given")

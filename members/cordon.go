@@ -19,8 +19,9 @@ import (
 // returns when the servers have the request; the member's State becomes Cordoned when the member
 // has answered. It changes nothing, also not the reason, if the ID has a cordon or a drain already.
 //
-// The error wraps ErrNotFound, ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or
-// framework.ErrNoAuth, or is that of ctx; then the request may have been written.
+// The error wraps framework.ErrNotFound, framework.ErrInvalid, framework.ErrInvalidPath,
+// framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the request may have been
+// written.
 func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) error {
 	return failure.Wrap("cordon", g.path, g.requestCordon(ctx, id, false, opts))
 }
@@ -35,11 +36,13 @@ func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) err
 // goes on with its work, and acknowledges on the next session. A process that is started again
 // under the drain must acknowledge, too.
 //
-// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, ErrNotFound, ErrInvalid,
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After a
+// The error wraps a *DrainError, ErrWithdrawn, ErrLeft, framework.ErrNotFound,
+// framework.ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is
+// that of ctx. After a
 // *DrainError and after ErrLeft the member stays cordoned, and the request to drain stands until
-// Uncordon withdraws it. After ErrNotFound, ErrInvalid and framework.ErrInvalidPath there is no
-// request. After any other error but ErrWithdrawn the request may have been written.
+// Uncordon withdraws it. After framework.ErrNotFound, framework.ErrInvalid and
+// framework.ErrInvalidPath there is no request. After any other error but ErrWithdrawn the request
+// may have been written.
 func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) error {
 	err := g.requestCordon(ctx, id, true, opts)
 	if err == nil {
@@ -50,7 +53,7 @@ func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) erro
 
 // Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no
 // node, if there is no cordon. If a reply is lost, it tries again, but keeps a cordon that was made
-// meanwhile. The error wraps ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or
+// meanwhile. The error wraps framework.ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or
 // framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
 func (g *Group) Uncordon(ctx context.Context, id string) error {
 	err := errors.Join(g.err, checkID(id))
@@ -107,7 +110,7 @@ func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts [
 			return err
 		}
 		if member, cordon := view.findMember(id); member == nil && cordon == nil {
-			return fmt.Errorf("%w: %q", ErrNotFound, id)
+			return fmt.Errorf("%w: %q", errNotFound, id)
 		}
 	}
 	wanted := cordonRecord{ID: id, Drain: drain, Reason: o.reason, By: g.client.Config().Identity}
@@ -119,8 +122,8 @@ func (g *Group) requestCordon(ctx context.Context, id string, drain bool, opts [
 
 // writeRequest writes a request, in place of an earlier one. After a lost reply, the next try
 // recognizes the request by its UUID, which it finds among those that were tried. If somebody has
-// withdrawn the request meanwhile, the next try writes another one: the member may have answered the
-// first.
+// withdrawn the request meanwhile, the next try writes another one: the member may have answered
+// the first.
 func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted cordonRecord, tried *[]string) error {
 	if err := s.Sync(ctx, g.path); err != nil {
 		return err

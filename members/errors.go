@@ -9,9 +9,6 @@ import (
 )
 
 var (
-	// ErrNotFound is returned by Cordon and Drain when the group has neither a member nor a cordon
-	// with the ID. List the members; WithAbsentMember cordons an ID that has not joined yet.
-	ErrNotFound = failure.Sentinel("no such member")
 	// ErrLeft is returned by Update when the membership has ended, and by Drain when no member with
 	// the ID was listed for a session timeout of the caller's client, and none has acknowledged the
 	// drain. The member's process may still run. Its cordon stays. The context of the drain
@@ -26,8 +23,6 @@ var (
 	ErrDrainFailed = failure.Sentinel("the drain has failed")
 	// ErrCordoned is returned by Membership.Healthy while the member is cordoned.
 	ErrCordoned = failure.Sentinel("the member is cordoned")
-	// ErrInvalid is returned when an ID, an Info or an option cannot be used. The text says why.
-	ErrInvalid = failure.Sentinel("invalid member")
 )
 
 // DrainError says why a member's drain has failed. It wraps ErrDrainFailed.
@@ -59,3 +54,9 @@ func isConflict(err error) bool {
 // isUnknown reports whether the outcome of a write is unknown. The caller reads the node again
 // then, and repeats the write if the node has not its data.
 func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) }
+
+// Kinds of errors of package framework, with texts of their own.
+var (
+	errNotFound = failure.KindOf(failure.ErrNotFound, "no such member")
+	errInvalid  = failure.KindOf(failure.ErrInvalid, "invalid member")
+)

@@ -363,13 +363,13 @@ func TestBadMembersAreRefused(t *testing.T) {
 		for _, err := range members.New(nil, path).Follow(t.Context()) {
 			require.ErrorContains(t, err, "client is nil")
 		}
-		require.ErrorIs(t, ok.Cordon(t.Context(), "nobody"), members.ErrNotFound)
-		require.ErrorIs(t, ok.Drain(t.Context(), "nobody"), members.ErrNotFound)
+		require.ErrorIs(t, ok.Cordon(t.Context(), "nobody"), framework.ErrNotFound)
+		require.ErrorIs(t, ok.Drain(t.Context(), "nobody"), framework.ErrNotFound)
 		require.NoError(t, ok.Uncordon(t.Context(), "nobody"))
 		m, err := ok.Join(t.Context(), "a", members.Info{})
 		require.NoError(t, err)
 		defer m.Leave(context.Background())
-		require.ErrorIs(t, m.Update(t.Context(), func(i *members.Info) { i.Load = math.NaN() }), members.ErrInvalid)
+		require.ErrorIs(t, m.Update(t.Context(), func(i *members.Info) { i.Load = math.NaN() }), framework.ErrInvalid)
 		require.Zero(t, m.Info().Load)
 		require.Len(t, w.Children(path), 1)
 	})

@@ -36,20 +36,20 @@ func (i Info) cloneInfo() Info {
 
 func (i Info) checkInfo() error {
 	if err := stored.CheckMetadata(i.Metadata); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	switch {
 	case !utf8.ValidString(i.Version):
-		return fmt.Errorf("%w: the version %q is not UTF-8", ErrInvalid, i.Version)
+		return fmt.Errorf("%w: the version %q is not UTF-8", errInvalid, i.Version)
 	case math.IsNaN(i.Load) || math.IsInf(i.Load, 0):
-		return fmt.Errorf("%w: a load of %v, it must be finite", ErrInvalid, i.Load)
+		return fmt.Errorf("%w: a load of %v, it must be finite", errInvalid, i.Load)
 	}
 	data, err := json.Marshal(i)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	if len(data) > MaxInfo {
-		return fmt.Errorf("%w: %d bytes as JSON, at most %d are allowed", ErrInvalid, len(data), MaxInfo)
+		return fmt.Errorf("%w: %d bytes as JSON, at most %d are allowed", errInvalid, len(data), MaxInfo)
 	}
 	return nil
 }
@@ -60,11 +60,11 @@ const maxID = 1 << 10
 func checkID(id string) error {
 	switch {
 	case id == "":
-		return fmt.Errorf("%w: the id is empty", ErrInvalid)
+		return fmt.Errorf("%w: the id is empty", errInvalid)
 	case len(id) > maxID:
-		return fmt.Errorf("%w: the id has %d bytes, at most %d are allowed", ErrInvalid, len(id), maxID)
+		return fmt.Errorf("%w: the id has %d bytes, at most %d are allowed", errInvalid, len(id), maxID)
 	case !utf8.ValidString(id):
-		return fmt.Errorf("%w: the id %q is not UTF-8", ErrInvalid, id)
+		return fmt.Errorf("%w: the id %q is not UTF-8", errInvalid, id)
 	}
 	return nil
 }

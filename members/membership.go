@@ -52,7 +52,7 @@ type Membership struct {
 // cordoned. ctx bounds this call only. The membership survives lost sessions: the member joins
 // again by itself. Give each process an ID of its own: several with one ID are shown as one member.
 //
-// The error wraps ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed,
+// The error wraps framework.ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed,
 // framework.ErrAuthFailed or framework.ErrNoAuth, or is that of ctx. Then no node stays; if a
 // create is under way, its node is deleted in the background.
 func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOption) (*Membership, error) {
@@ -98,9 +98,9 @@ func (m *Membership) Info() Info {
 // call their functions one after the other, so change must not call Update. If change panics, the
 // description stays as it was.
 //
-// The error wraps ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx ends, the
-// change stays: it is written later, unless the membership ends before. If ctx ends before change
-// was called, there is no change.
+// The error wraps framework.ErrInvalid, ErrLeft or framework.ErrClosed, or is that of ctx. When ctx
+// ends, the change stays: it is written later, unless the membership ends before. If ctx ends
+// before change was called, there is no change.
 func (m *Membership) Update(ctx context.Context, change func(*Info)) error {
 	mine, err := m.changeInfo(ctx, change)
 	if err != nil {

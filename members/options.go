@@ -25,7 +25,7 @@ type joinOptions struct {
 func WithDrain(drain func(ctx context.Context, c Cordon) error) JoinOption {
 	return func(o *joinOptions) error {
 		if drain == nil {
-			return fmt.Errorf("%w: the function of WithDrain is nil", ErrInvalid)
+			return fmt.Errorf("%w: the function of WithDrain is nil", errInvalid)
 		}
 		o.drain = drain
 		return nil
@@ -48,7 +48,7 @@ const maxReason = 4 << 10
 func WithReason(text string) CordonOption {
 	return func(o *cordonOptions) error {
 		if len(text) > maxReason || !utf8.ValidString(text) {
-			return fmt.Errorf("%w: a reason of %d bytes: it must be UTF-8 of at most %d", ErrInvalid,
+			return fmt.Errorf("%w: a reason of %d bytes: it must be UTF-8 of at most %d", errInvalid,
 				len(text), maxReason)
 		}
 		o.reason = text

@@ -32,9 +32,9 @@ type Report struct {
 // cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores
 // the options that concern several looks or events.
 //
-// The error is that of ctx, or wraps ErrOption, framework.ErrInvalidPath, framework.ErrClosed,
-// framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check again
-// then.
+// The error is that of ctx, or wraps framework.ErrInvalid, framework.ErrInvalidPath,
+// framework.ErrClosed, framework.ErrAuthFailed, or a transient error such as
+// framework.ErrOverloaded: call Check again then.
 func Check(ctx context.Context, client *framework.Client, root string, opts ...Option) (Report, error) {
 	k, err := NewLooker(client, root, opts...)
 	if err != nil {
@@ -51,8 +51,8 @@ type Looker struct {
 	looker *rootLooker
 }
 
-// NewLooker returns a Looker for the locks, jobs and queues at and below root, which may be "/". The
-// error wraps ErrOption or framework.ErrInvalidPath.
+// NewLooker returns a Looker for the locks, jobs and queues at and below root, which may be "/".
+// The error wraps framework.ErrInvalid or framework.ErrInvalidPath.
 func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, error) {
 	settings, err := newSettings(opts)
 	if err == nil {

@@ -1,13 +1,9 @@
 package monitor
 
-import (
-	"errors"
-)
+import "github.com/lockstep-go/lockstep/internal/failure"
 
+// Kinds of errors of package framework, with texts of their own.
 var (
-	// ErrOption is returned by Run and Check when an option's value cannot be used.
-	ErrOption = errors.New("invalid option")
-	// ErrForeign is returned by Run when the path has the record of a monitor of another root. Use
-	// a path for each root.
-	ErrForeign = errors.New("path is used by a monitor of another root")
+	errOption  = failure.KindOf(failure.ErrInvalid, "invalid option")
+	errForeign = failure.KindOf(failure.ErrForeign, "path is used by a monitor of another root")
 )

@@ -339,7 +339,7 @@ func TestRunRefusesInvalidArgumentsAndRecords(t *testing.T) {
 			require.ErrorContains(t, invalid.Run(t.Context()), text)
 		}
 		for data, want := range map[string]error{
-			`{"v":1,"root":"/other","findings":[]}`: monitor.ErrForeign,
+			`{"v":1,"root":"/other","findings":[]}`: framework.ErrForeign,
 			`{"v":2,"root":"/app"}`:                 framework.ErrNewer,
 			`x`:                                     framework.ErrBadRecord,
 			`{"v":1,"root":"/app","findings":[{}]}`: framework.ErrBadRecord,
@@ -370,6 +370,6 @@ func TestCheckLooksOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
 		_, err = monitor.Check(t.Context(), m.Client, "/", monitor.WithWaiters(-1))
-		require.ErrorIs(t, err, monitor.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }

@@ -54,9 +54,9 @@ func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") 
 // later looks would meet again at once. Before it returns, it waits until the last call of the
 // function of WithOnEvent has returned.
 //
-// The error wraps ErrOption, ErrForeign, framework.ErrBadRecord, framework.ErrNewer,
-// framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or framework.ErrNoAuth
-// if the monitor's own nodes cannot be written.
+// The error wraps framework.ErrInvalid, framework.ErrForeign, framework.ErrBadRecord,
+// framework.ErrNewer, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or
+// framework.ErrNoAuth if the monitor's own nodes cannot be written.
 func (m *Monitor) Run(ctx context.Context) error {
 	if m.err != nil {
 		return m.Validate()
@@ -121,7 +121,7 @@ func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 // isFinal reports whether later looks would fail with the same error. A path that the credentials
 // do not permit to read is a finding, not an error. So ErrNoAuth concerns the monitor's own nodes.
 func isFinal(err error) bool {
-	for _, final := range []error{ErrForeign, framework.ErrBadRecord, framework.ErrNewer, framework.ErrNoAuth,
+	for _, final := range []error{errForeign, framework.ErrBadRecord, framework.ErrNewer, framework.ErrNoAuth,
 		framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath} {
 		if errors.Is(err, final) {
 			return true

@@ -10,7 +10,7 @@ import (
 )
 
 // Option changes which problems a monitor finds and how it reports them. Run and Check return the
-// error of an option; it wraps ErrOption.
+// error of an option; it wraps framework.ErrInvalid.
 type Option func(*settings) error
 
 // settings are the values of the options.
@@ -60,7 +60,7 @@ const DefaultHeldItem = 5 * time.Minute
 func atLeast[N int | time.Duration](option string, value, least N, set func(*settings)) Option {
 	return func(s *settings) error {
 		if value < least {
-			return fmt.Errorf("%w: %s: %v, it must be at least %v", ErrOption, option, value, least)
+			return fmt.Errorf("%w: %s: %v, it must be at least %v", errOption, option, value, least)
 		}
 		set(s)
 		return nil
@@ -153,7 +153,7 @@ func WithOnEvent(timeout time.Duration, f func(ctx context.Context, e Event) err
 	return func(s *settings) error {
 		if f == nil || timeout <= 0 {
 			return fmt.Errorf("%w: WithOnEvent: a timeout of %v: it must be above 0, and the function must not be nil",
-				ErrOption, timeout)
+				errOption, timeout)
 		}
 		s.onEvent, s.eventTimeout = f, timeout
 		return nil

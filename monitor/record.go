@@ -60,7 +60,8 @@ func (r recordAtVersion) encodeRecord() ([]byte, error) {
 }
 
 // readRecord reads the record at path after a sync. A missing node is a record without findings.
-// The error wraps ErrForeign, framework.ErrBadRecord or framework.ErrNewer, or is a transient one.
+// The error wraps framework.ErrForeign, framework.ErrBadRecord or framework.ErrNewer, or is a
+// transient one.
 func readRecord(ctx context.Context, client *framework.Client, path, root string) (r recordAtVersion, err error) {
 	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, path); err != nil {
@@ -79,7 +80,7 @@ func readRecord(ctx context.Context, client *framework.Client, path, root string
 		return err
 	})
 	if err == nil && r.Root != root {
-		err = fmt.Errorf("%w: %s", ErrForeign, r.Root)
+		err = fmt.Errorf("%w: %s", errForeign, r.Root)
 	}
 	if err != nil {
 		return recordAtVersion{}, fmt.Errorf("%s: %w", path, err)

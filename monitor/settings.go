@@ -63,7 +63,7 @@ func WithSettings(given Settings) Option {
 		})
 		for _, text := range given.Without {
 			if !slices.Contains(problems, Problem(text)) {
-				return fmt.Errorf("%w: Without: %q is no problem that a monitor finds", ErrOption, text)
+				return fmt.Errorf("%w: Without: %q is no problem that a monitor finds", errOption, text)
 			}
 			opts = append(opts, WithoutProblems(Problem(text)))
 		}

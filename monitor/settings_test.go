@@ -39,7 +39,7 @@ func TestBadSettings(t *testing.T) {
 		`Without: "gone" is no problem that a monitor finds`: {Without: []string{"gone"}},
 	} {
 		_, err := newSettings([]Option{WithSettings(s)})
-		require.ErrorIs(t, err, ErrOption)
+		require.ErrorIs(t, err, errOption)
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -80,7 +80,7 @@ func TestReadOnlyCallsAfterDropByOther(t *testing.T) {
 			n, err := a.Purge(t.Context())
 			require.NoError(t, err)
 			require.Zero(t, n)
-			require.ErrorIs(t, a.Cancel(t.Context(), "1"), ErrUnknownID)
+			require.ErrorIs(t, a.Cancel(t.Context(), "1"), errUnknownID)
 		}
 		_, there := w.Node(testPath)
 		require.False(t, there)

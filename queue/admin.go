@@ -17,12 +17,13 @@ import (
 // n items, they stay; after SetCapacity has returned nil, no put succeeds until there are fewer. A
 // put of more than n items that waits for room then fails with ErrFull.
 //
-// An unbounded queue does not count its items, so SetCapacity refuses it with ErrOption: drop the
-// queue, and make it anew. n may be up to 2^30, for a queue that is practically unbounded. A Queue
-// that was made with WithCapacity before continues with the new capacity. One that is made with
-// another capacity afterwards gets ErrMismatch. Calling SetCapacity again is harmless.
+// An unbounded queue does not count its items, so SetCapacity refuses it with framework.ErrInvalid:
+// drop the queue, and make it anew. n may be up to 2^30, for a queue that is practically unbounded.
+// A Queue that was made with WithCapacity before continues with the new capacity. One that is made
+// with another capacity afterwards gets framework.ErrMismatch. Calling SetCapacity again is
+// harmless.
 func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
-	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
+	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", errOption, n, maxCapacity)
 	if n > 0 && n <= maxCapacity {
 		st := q.engine.store
 		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setCapacity(ctx, s, n) })
@@ -35,7 +36,7 @@ func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 // or the new one. A Queue that only puts may learn of a shorter time late. Calling SetDedup again
 // is harmless.
 func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
-	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", ErrOption, window)
+	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", errOption, window)
 	if window >= time.Second {
 		st := q.engine.store
 		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setDedup(ctx, s, window) })
@@ -46,8 +47,8 @@ func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 // SetRetry changes how long items wait after a failed attempt (WithRetry), for all users of the
 // queue, now and later; the zero RetryPolicy removes the stored one. Items that wait already keep
 // their time. A consumer may go by the former policy until it has learnt of the new one, a moment
-// after SetRetry has returned. A Queue that is made with another policy afterwards gets ErrMismatch.
-// Calling SetRetry again is harmless.
+// after SetRetry has returned. A Queue that is made with another policy afterwards gets
+// framework.ErrMismatch. Calling SetRetry again is harmless.
 func (q *Queue[T]) SetRetry(ctx context.Context, p RetryPolicy) error {
 	remove := p == RetryPolicy{}
 	p, err := p.withDefaults()
@@ -76,7 +77,7 @@ func (q *Queue[T]) SetRetry(ctx context.Context, p RetryPolicy) error {
 //
 // The next use of the path makes the queue anew, by its options and else as it was known; a waiting
 // Take does so, too. To change what is stored with the queue, close all that use it first, or see
-// SetCapacity, SetDedup and SetRetry. Calls in progress may end with ErrUnknown.
+// SetCapacity, SetDedup and SetRetry. Calls in progress may end with framework.ErrOutcomeUnknown.
 func (q *Queue[T]) Drop(ctx context.Context) error {
 	err := q.engine.checkUsable()
 	if err == nil {
@@ -171,7 +172,7 @@ func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) e
 	err := st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
 		if r.Capacity == 0 {
 			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not "+
-				"counted; drop it and make it anew with WithCapacity", ErrOption)
+				"counted; drop it and make it anew with WithCapacity", errOption)
 		}
 		r.Capacity = n
 		data, stat, err := s.Get(ctx, st.nodes.InNode)

@@ -104,11 +104,11 @@ func TestUnboundedQueueStaysUnbounded(t *testing.T) {
 		a := w.member("a")
 		a.put("x")
 		err := a.SetCapacity(t.Context(), 5)
-		require.ErrorIs(t, err, ErrOption)
+		require.ErrorIs(t, err, errOption)
 		require.ErrorContains(t, err, "without a bound")
-		require.ErrorIs(t, a.SetCapacity(t.Context(), 0), ErrOption)
-		require.ErrorIs(t, a.SetCapacity(t.Context(), maxCapacity+1), ErrOption)
-		require.ErrorIs(t, a.SetDedup(t.Context(), time.Millisecond), ErrOption)
+		require.ErrorIs(t, a.SetCapacity(t.Context(), 0), errOption)
+		require.ErrorIs(t, a.SetCapacity(t.Context(), maxCapacity+1), errOption)
+		require.ErrorIs(t, a.SetDedup(t.Context(), time.Millisecond), errOption)
 	})
 }
 
@@ -140,7 +140,7 @@ func TestSetDedupLongerWindowHoldsForOtherProducers(t *testing.T) {
 func TestSetDedupOnQueueWithoutDedup(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, b := w.member("a", order), w.member("b")
-		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("1")), ErrOption)
+		require.ErrorIs(t, a.Put(t.Context(), "x", WithID("1")), errOption)
 		require.NoError(t, b.SetDedup(t.Context(), time.Hour))
 		require.NoError(t, a.Put(t.Context(), "x", WithID("1")), "it was told nothing")
 		require.ErrorIs(t, b.Put(t.Context(), "x", WithID("1")), ErrDuplicate)

@@ -117,7 +117,7 @@ func (s *featureFaultRun) put(m *member, r *rand.Rand, v string, opts ...PutOpti
 		switch {
 		case unknown && errors.Is(err, ErrDuplicate):
 			return nil
-		case errors.Is(err, ErrUnknown):
+		case errors.Is(err, errUnknown):
 			unknown = true
 		case unknown && errors.Is(err, context.DeadlineExceeded): // this time nothing was put
 		default:

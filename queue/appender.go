@@ -118,7 +118,7 @@ func (a *segmentAppender) findLastSegment(ctx context.Context, s *framework.Sess
 		return err
 	}
 	if l == a.store.nodes.Base {
-		return fmt.Errorf("%w: %s has no segments", ErrNotQueue, l.Dir)
+		return fmt.Errorf("%w: %s has no segments", errNotQueue, l.Dir)
 	}
 	_, err = s.Multi(ctx, append([]framework.Op{a.store.nodes.CheckExists()}, l.MakeOps()...)...)
 	if errors.Is(err, framework.ErrNodeExists) {

@@ -204,7 +204,7 @@ func TestTakeBatch(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a, p := w.member("a", order, WithMaxInFlight(20)), w.member("p", order)
 		_, err := a.TakeBatch(t.Context(), 0)
-		require.ErrorIs(t, err, ErrOption)
+		require.ErrorIs(t, err, errOption)
 		require.NoError(t, p.PutBatch(t.Context(), names(0, 50)))
 		var got []string
 		for _, want := range []int{20, 20, 10} {

@@ -21,10 +21,10 @@ import (
 // can be cancelled.
 //
 // ErrDone says that the item has left the queue: it was acknowledged, cancelled, purged, or is a
-// dead letter; or that it moves at this moment. ErrUnknownID says that the queue does not remember
-// the id. If the error wraps ErrUnknown, the item may be cancelled: the context ended, or the
-// servers' answer was lost. A queue that does not remember ids refuses Cancel with ErrOption (see
-// WithDedup).
+// dead letter; or that it moves at this moment. framework.ErrNotFound says that the queue does not
+// remember the id. If the error wraps framework.ErrOutcomeUnknown, the item may be cancelled: the
+// context ended, or the servers' answer was lost. A queue that does not remember ids refuses Cancel
+// with framework.ErrInvalid (see WithDedup).
 //
 // A cancelled item stays in its place, and counts in Len, until a consumer claims and removes it;
 // until then a second Cancel returns nil, too. Cancel removes a delayed item at once. The id stays
@@ -80,23 +80,23 @@ func (c *itemCanceller) cancelOnSessions(ctx context.Context) error {
 			err := c.cancelOnce(ctx, s)
 			if errors.Is(err, framework.ErrNoNode) && c.hasWritten() {
 				// in the queue that was dropped: not to be repeated in another one
-				err = fmt.Errorf("%w: %s", ErrUnknown, err.Error())
+				err = fmt.Errorf("%w: %s", errUnknown, err.Error())
 			}
 			return err
 		})
 		switch {
 		case errors.Is(err, errAbsent):
-			err = ErrUnknownID
+			err = errUnknownID
 		case errors.Is(err, errItemMoved):
 			if scans++; scans < maxCancelScans {
 				continue
 			}
 			err = ErrDone
-		case (failure.IsTransient(err) || errors.Is(err, framework.ErrOutcomeUnknown)) && back.Pause(ctx) == nil:
+		case (failure.IsTransient(err) || isAnswerLost(err)) && back.Pause(ctx) == nil:
 			continue
 		}
-		if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, ErrUnknown) && c.hasWritten() {
-			err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		if err != nil && !errors.Is(err, ErrTaken) && !errors.Is(err, errUnknown) && c.hasWritten() {
+			err = fmt.Errorf("%w: %w", errUnknown, err)
 		}
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *itemCanceller) cancelOnce(ctx context.Context, s *framework.Session) er
 			return err
 		}
 		if c.store.record().Dedup == 0 {
-			return fmt.Errorf("%w: Cancel: the queue does not remember ids; make it with WithDedup", ErrOption)
+			return fmt.Errorf("%w: Cancel: the queue does not remember ids; make it with WithDedup", errOption)
 		}
 	}
 	items, err := c.findItems(ctx, s)
@@ -297,7 +297,7 @@ func (c *itemCanceller) withdrawMark(ctx context.Context, s *framework.Session, 
 		return withdrawn
 	case errors.Is(err, framework.ErrNoNode):
 		if c.marks[mark] != markMade {
-			return fmt.Errorf("%w: the mark has gone", ErrUnknown)
+			return fmt.Errorf("%w: the mark has gone", errUnknown)
 		}
 		delete(c.marks, mark)
 		return nil
@@ -313,12 +313,12 @@ func (c *itemCanceller) missingResult(ctx context.Context, s *framework.Session)
 		return c.withdrawMark(ctx, s, mark, ErrDone)
 	}
 	if c.sent {
-		return ErrUnknown
+		return errUnknown
 	}
 	nodes := c.store.nodes
 	data, _, err := s.Get(ctx, nodes.IDsDir)
 	if errors.Is(err, framework.ErrNoNode) {
-		return ErrUnknownID
+		return errUnknownID
 	}
 	if err != nil {
 		return err
@@ -332,7 +332,7 @@ func (c *itemCanceller) missingResult(ctx context.Context, s *framework.Session)
 		return err
 	}
 	if read[0].Err != nil && read[1].Err != nil {
-		return ErrUnknownID
+		return errUnknownID
 	}
 	return errItemMoved // it may move
 }

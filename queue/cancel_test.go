@@ -74,12 +74,12 @@ func TestCancelReturnedItem(t *testing.T) {
 func TestCancelRefusals(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		p := w.member("p", dedupOptions(order)...)
-		require.ErrorIs(t, p.Cancel(t.Context(), "x"), ErrUnknownID)
+		require.ErrorIs(t, p.Cancel(t.Context(), "x"), errUnknownID)
 		_, there := w.Node(testPath)
 		require.False(t, there)
 		require.NoError(t, p.Put(t.Context(), "x", WithID("x")))
-		require.ErrorIs(t, p.Cancel(t.Context(), "y"), ErrUnknownID)
-		require.ErrorIs(t, p.Cancel(t.Context(), ""), ErrOption)
+		require.ErrorIs(t, p.Cancel(t.Context(), "y"), errUnknownID)
+		require.ErrorIs(t, p.Cancel(t.Context(), ""), errOption)
 		d := p.take()
 		require.ErrorIs(t, p.Cancel(t.Context(), "x"), ErrTaken)
 		p.ack(d)
@@ -87,7 +87,7 @@ func TestCancelRefusals(t *testing.T) {
 		require.Empty(t, w.Children(testPath+"/cancels"))
 		plain := New(p.client, "/queues/plain", Text())
 		require.NoError(t, plain.Put(t.Context(), "x"))
-		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), ErrOption)
+		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), errOption)
 		require.NoError(t, plain.Close(t.Context()))
 		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), ErrClosed)
 	})
@@ -172,7 +172,7 @@ func TestCancelAfterLostReply(t *testing.T) {
 						case err == nil:
 							a.requireNone()
 						default:
-							require.ErrorIs(t, err, ErrUnknown)
+							require.ErrorIs(t, err, errUnknown)
 						}
 						lost.Cancel()
 						time.Sleep(time.Minute)

@@ -32,7 +32,7 @@ func TestPutOnItsWayAtCloseIsUnknown(t *testing.T) {
 				if name == "queue" {
 					require.NoError(t, err)
 				} else {
-					require.ErrorIs(t, err, ErrUnknown)
+					require.ErrorIs(t, err, errUnknown)
 				}
 				require.Equal(t, []string{"x", "y"}, b.drain(2))
 			})

@@ -78,7 +78,7 @@ func (c *consumer) runSession(s *framework.Session) error {
 	c.session.Store(cs)
 	c.takes.setClaims(cs.claims)
 	err := cs.claimUntilEnd()
-	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue) || errors.Is(err, errDropped) ||
+	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errNotQueue) || errors.Is(err, errDropped) ||
 		errors.Is(err, errVacant) {
 		// Was the queue dropped and made anew? The watch of the record may have read the new one
 		// already.

@@ -40,12 +40,12 @@ func TestWithIDIsRefusedWithoutDedup(t *testing.T) {
 		a, b := w.member("a"), w.member("b")
 		for _, m := range []*member{a, b} {
 			err := m.Put(t.Context(), "x", WithID("1"))
-			require.ErrorIs(t, err, ErrOption)
+			require.ErrorIs(t, err, errOption)
 			require.ErrorContains(t, err, "WithDedup")
 		}
 		named := a.PutAsync(t.Context(), "x", WithID("2"))
 		plain := a.PutAsync(t.Context(), "plain")
-		require.ErrorIs(t, named.Wait(t.Context()), ErrOption)
+		require.ErrorIs(t, named.Wait(t.Context()), errOption)
 		require.NoError(t, plain.Wait(t.Context()))
 		require.Equal(t, "plain", b.take().Value)
 	})

@@ -154,7 +154,7 @@ func TestNackForTooLongIsRefused(t *testing.T) {
 		b := w.member("b")
 		b.put("x")
 		d := b.take()
-		require.ErrorIs(t, d.Nack(t.Context(), 292*365*24*time.Hour, nil), ErrOption)
+		require.ErrorIs(t, d.Nack(t.Context(), 292*365*24*time.Hour, nil), errOption)
 		require.NoError(t, d.Nack(t.Context(), queuelayout.MaxDelay, nil), "it is open still")
 		c, err := b.Counts(t.Context())
 		require.NoError(t, err)

@@ -64,8 +64,9 @@ func (d *Delivery[T]) Node() string { return d.item.node }
 // Ack removes the item from the queue, in one transaction with the claim, and waits for the
 // servers. If it returns nil, the item is gone for good. If the error wraps ErrLost, the delivery
 // had ended before: another consumer may have the item. If it wraps ErrSettled, the delivery was
-// settled before. If it wraps ErrUnknown, the answer was lost and it cannot be found out whether
-// the item is gone. If ctx ends first, the error is that of ctx, and the acknowledgement continues.
+// settled before. If it wraps framework.ErrOutcomeUnknown, the answer was lost and it cannot be
+// found out whether the item is gone. If ctx ends first, the error is that of ctx, and the
+// acknowledgement continues.
 func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(ctx) }
 
 // AckAsync is Ack without waiting. Acknowledgements that are on their way at once share
@@ -73,10 +74,10 @@ func (d *Delivery[T]) Ack(ctx context.Context) error { return d.AckAsync().Wait(
 func (d *Delivery[T]) AckAsync() *Pending { return d.beginSettling("ack", d.item.ack) }
 
 // AckWith is Ack together with the caller's own operations, in one transaction: all of it happens,
-// or no part. If the servers refuse one of the operations, the error wraps ErrRefused, no part was
-// done, and the delivery is still open: it can be settled in any way. The operations must not touch
-// the queue's nodes, and need no Guard: they happen after the item has gone. The other errors are
-// those of Ack.
+// or no part. If the servers refuse one of the operations, the error wraps framework.ErrRefused, no
+// part was done, and the delivery is still open: it can be settled in any way. The operations must
+// not touch the queue's nodes, and need no Guard: they happen after the item has gone. The other
+// errors are those of Ack.
 func (d *Delivery[T]) AckWith(ctx context.Context, ops ...framework.Op) error {
 	if err := checkOps("AckWith", ops); err != nil {
 		return failure.Wrap("ack", d.Node(), err)
@@ -99,8 +100,8 @@ func (d *Delivery[T]) Token() int64 { return d.item.token() }
 // after a time, with a higher Attempt, before the unclaimed items of its priority. A waiting Take
 // has already claimed the next item. If after is 0, the time is that of the queue's retry policy
 // (WithRetry), or 0 without a policy. An item whose attempts are used up (WithMaxAttempts) becomes
-// a dead letter. The time may be up to 10 years; for another one the error wraps ErrOption, and the
-// delivery is still open. The other errors are those of Ack.
+// a dead letter. The time may be up to 10 years; for another one the error wraps
+// framework.ErrInvalid, and the delivery is still open. The other errors are those of Ack.
 //
 // In a strict queue no item behind this one comes before it, but items of a higher priority do.
 // Only this Queue keeps the time: if it dies, is closed or leaves after its idle timeout
@@ -108,7 +109,7 @@ func (d *Delivery[T]) Token() int64 { return d.item.token() }
 func (d *Delivery[T]) Nack(ctx context.Context, after time.Duration, reason error) error {
 	if after < 0 || after > queuelayout.MaxDelay {
 		return failure.Wrap("nack", d.Node(),
-			fmt.Errorf("%w: after %v is not between 0 and %v", ErrOption, after, queuelayout.MaxDelay))
+			fmt.Errorf("%w: after %v is not between 0 and %v", errOption, after, queuelayout.MaxDelay))
 	}
 	if after == 0 {
 		after = d.item.session.store.retryDelay(d.Attempt)
@@ -263,7 +264,7 @@ func (c *claimedItem) ackWith(ops []framework.Op, then func(error)) {
 	r := c.newRequest(c.leaveOps())
 	r.with = ops
 	r.then = func(_ []framework.OpResult, err error) {
-		if errors.Is(err, ErrRefused) {
+		if errors.Is(err, errRefused) {
 			c.reopen()
 		} else {
 			err = settlementError(err)

@@ -145,7 +145,7 @@ func TestPartlyDeletedQueueIsReported(t *testing.T) {
 		require.NoError(t, removeTree(t.Context(), s, testPath+"/items"))
 		a := w.member("a")
 		_, err = a.Take(within(t, time.Minute))
-		require.ErrorIs(t, err, ErrNotQueue)
+		require.ErrorIs(t, err, errNotQueue)
 		require.ErrorContains(t, err, "Drop removes the rest")
 		require.NoError(t, a.Drop(t.Context()))
 		a.put("new")

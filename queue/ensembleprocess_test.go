@@ -164,18 +164,18 @@ func (s *ensembleRun) listen(out io.Reader, in io.Writer) {
 		}
 	}
 	for v := range open {
-		s.ackEnded(v, ErrUnknown)
+		s.ackEnded(v, errUnknown)
 	}
 }
 
-var outcomes = map[string]error{"acked": nil, "lost": ErrLost, "unknown": ErrUnknown}
+var outcomes = map[string]error{"acked": nil, "lost": ErrLost, "unknown": errUnknown}
 
 // wordFor is the word for an acknowledgement's.
 func wordFor(err error) string {
 	switch {
 	case err == nil:
 		return "acked"
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		return "unknown"
 	case errors.Is(err, ErrLost):
 		return "lost"

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
@@ -16,10 +18,6 @@ var (
 	// ErrSettled is returned when a delivery was acknowledged or given back before. It is also the
 	// cause with which the context of a settled delivery ends.
 	ErrSettled = errors.New("delivery settled")
-	// ErrUnknown is returned when a put, an acknowledgement, a cancellation or a TakeBack was on
-	// its way as the context, the session or the Queue ended, and its outcome cannot be found out.
-	// It may have been done.
-	ErrUnknown = errors.New("outcome unknown")
 	// ErrEmpty is returned when the queue has no item, or no item that can be claimed now.
 	ErrEmpty = errors.New("queue is empty")
 	// ErrProcessingTimeout is the cause with which a handler's context in Work ends after the
@@ -28,9 +26,9 @@ var (
 	// ErrDraining is the cause with which a handler's context in Work ends after the grace
 	// (WithGrace).
 	ErrDraining = errors.New("consumer is draining: its grace is over")
-	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace.
-	// Their items were given back. Purge returns it when consumers have given items back as fast as
-	// it has removed them.
+	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. They
+	// have returned since, and their items were given back. Purge returns it when consumers have
+	// given items back as fast as it has removed them.
 	ErrUnfinished = errors.New("not finished in time")
 	// ErrFull is returned when a bounded queue has no room, or other producers wait for room, and
 	// the put does not wait (WithFailWhenFull, PutAsync, Requeue).
@@ -50,28 +48,14 @@ var (
 	// ErrNotClaimed is returned by TakeBack when the consumer does not have the item any more by
 	// this claim: it has settled the item, or has died.
 	ErrNotClaimed = errors.New("the consumer does not have the item any more")
-	// ErrUnknownID is returned by Cancel when the queue does not remember the id: no item was put
-	// with it within the time of WithDedup.
-	ErrUnknownID = errors.New("unknown id")
 	// ErrUnknownKind is why an attempt has failed at an item whose kind has no handler; see ByKind.
 	ErrUnknownKind = errors.New("no handler for this kind of items")
-	// ErrRefused is returned when the servers have refused one of the caller's own operations in a
-	// put or an acknowledgement (WithOps, AckWith). The whole transaction was refused. The error
-	// also wraps a *framework.TxError with the operation's index among them.
-	ErrRefused = errors.New("an operation of the caller was refused")
-	// ErrMismatch is returned when the queue's record differs from the options of this Queue; see
-	// MismatchError.
-	ErrMismatch = errors.New("queue differs from the stored one")
-	// ErrNotQueue is returned when the node at the path is not a queue.
-	ErrNotQueue = queuelayout.ErrNotQueue
 	// ErrCodec is returned when an item cannot be encoded. It is also the reason of dead letters
 	// that cannot be decoded.
 	ErrCodec = errors.New("codec")
-	// ErrOption is returned for an invalid argument or option.
-	ErrOption = errors.New("invalid option")
 )
 
-// MismatchError says which option differs from the queue's record. It wraps ErrMismatch.
+// MismatchError says which option differs from the queue's record. It wraps framework.ErrMismatch.
 type MismatchError struct {
 	// What is the property that differs, such as "order".
 	What string
@@ -89,7 +73,7 @@ func (e *MismatchError) Error() string {
 	case mismatchRetry:
 		how = "; leave WithRetry out, or change what is stored with SetRetry"
 	}
-	return fmt.Sprintf("%v: the stored %s is %s, given is %s%s", ErrMismatch, e.What, e.Stored, e.Given, how)
+	return fmt.Sprintf("%v: the stored %s is %s, given is %s%s", errMismatch, e.What, e.Stored, e.Given, how)
 }
 
 // The values that can be changed after the queue was made.
@@ -99,11 +83,27 @@ const (
 	mismatchRetry    = "retry policy"
 )
 
-// Unwrap returns ErrMismatch.
-func (e *MismatchError) Unwrap() error { return ErrMismatch }
+// Unwrap returns framework.ErrMismatch.
+func (e *MismatchError) Unwrap() error { return errMismatch }
 
 // errNoDedup is the error of a put with an id into a queue that does not remember ids.
-var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make it with WithDedup", ErrOption)
+var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make it with WithDedup", errOption)
 
 // errPanicked is the error of a function of the user that has panicked or ended its goroutine.
 var errPanicked = errors.New("panic")
+
+// Kinds of errors of package framework, with texts of their own.
+var (
+	errUnknown   = failure.KindOf(framework.ErrOutcomeUnknown, "outcome unknown")
+	errUnknownID = failure.KindOf(failure.ErrNotFound, "unknown id")
+	errRefused   = failure.KindOf(failure.ErrRefused, "an operation of the caller was refused")
+	errMismatch  = failure.KindOf(failure.ErrMismatch, "queue differs from the stored one")
+	errNotQueue  = queuelayout.ErrNotQueue
+	errOption    = failure.KindOf(failure.ErrInvalid, "invalid option")
+)
+
+// isAnswerLost reports whether the answer of a request was lost, so that a later request may find
+// out what it has done. errUnknown says that none can.
+func isAnswerLost(err error) bool {
+	return errors.Is(err, framework.ErrOutcomeUnknown) && !errors.Is(err, errUnknown)
+}

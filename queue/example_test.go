@@ -83,7 +83,7 @@ func ExampleDelivery_AckWith() {
 		log.Fatal(err)
 	}
 	if err := d.AckWith(ctx, framework.SetOp("/order-7", []byte("done"), 1)); err != nil {
-		fmt.Println(err, errors.Is(err, queue.ErrRefused)) // somebody else has changed the record: not done
+		fmt.Println(err, errors.Is(err, framework.ErrRefused)) // somebody else has changed the record: not done
 	}
 	if err := d.AckWith(ctx, framework.SetOp("/order-7", []byte("done"), 0)); err != nil {
 		log.Fatal(err)

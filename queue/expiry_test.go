@@ -86,11 +86,11 @@ func TestPrefetchedItemExpires(t *testing.T) {
 func TestInvalidExpiriesAreRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
-		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(time.Millisecond)), ErrOption)
-		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(queuelayout.MaxDelay+1)), ErrOption)
-		require.ErrorIs(t, a.Put(t.Context(), "x", WithDelay(time.Minute), WithExpiry(time.Minute)), ErrOption)
+		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(time.Millisecond)), errOption)
+		require.ErrorIs(t, a.Put(t.Context(), "x", WithExpiry(queuelayout.MaxDelay+1)), errOption)
+		require.ErrorIs(t, a.Put(t.Context(), "x", WithDelay(time.Minute), WithExpiry(time.Minute)), errOption)
 		require.NoError(t, a.Put(t.Context(), "x", WithExpiry(queuelayout.MaxDelay)))
-		require.ErrorIs(t, w.member("b", WithDeadExpiry(time.Millisecond)).Put(t.Context(), "x"), ErrOption)
+		require.ErrorIs(t, w.member("b", WithDeadExpiry(time.Millisecond)).Put(t.Context(), "x"), errOption)
 	})
 }
 

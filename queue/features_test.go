@@ -231,7 +231,7 @@ func TestPutFailsWhenFull(t *testing.T) {
 		a.ack(d)
 		a.put("x")
 		b := w.member("b", WithCapacity(4))
-		require.ErrorIs(t, b.Put(t.Context(), "y"), ErrMismatch)
+		require.ErrorIs(t, b.Put(t.Context(), "y"), errMismatch)
 		require.ErrorContains(t, b.Put(t.Context(), "y"), "the stored capacity is 3, given is 4")
 		c := w.member("c")
 		ctx := within(t, time.Second)
@@ -268,7 +268,7 @@ func TestDedupRefusesDuplicateInWindow(t *testing.T) {
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: creates("/items/")})
 		require.NoError(t, a.Put(t.Context(), "x", WithID("4")), "a lost reply is no duplicate")
 		b.drain(1)
-		require.ErrorIs(t, a.PutBatch(t.Context(), names(0, 2), WithID("5")), ErrOption)
+		require.ErrorIs(t, a.PutBatch(t.Context(), names(0, 2), WithID("5")), errOption)
 	})
 }
 
@@ -384,11 +384,11 @@ func TestNewItemsWakeOneConsumerEach(t *testing.T) {
 func TestForeignRecordsAreRefused(t *testing.T) {
 	for data, want := range map[string]error{
 		`{"v":3,"recipe":"queue","order":"strict"}`:               framework.ErrNewer,
-		`{"v":1,"recipe":"queue","order":"strict"}`:               ErrNotQueue,
-		`{"v":2,"recipe":"queue","order":"some"}`:                 ErrNotQueue,
-		`{"v":2,"recipe":"queue","order":"strict","capacity":-1}`: ErrNotQueue,
-		`{"v":1,"declared":3}`:                                    ErrNotQueue,
-		"10.0.0.1":                                                ErrNotQueue,
+		`{"v":1,"recipe":"queue","order":"strict"}`:               errNotQueue,
+		`{"v":2,"recipe":"queue","order":"some"}`:                 errNotQueue,
+		`{"v":2,"recipe":"queue","order":"strict","capacity":-1}`: errNotQueue,
+		`{"v":1,"declared":3}`:                                    errNotQueue,
+		"10.0.0.1":                                                errNotQueue,
 	} {
 		_, err := queuelayout.DecodeRecord([]byte(data))
 		require.ErrorIs(t, err, want, data)
@@ -401,11 +401,11 @@ func TestInvalidPutOptionsAreRefused(t *testing.T) {
 		for _, o := range []PutOption{WithPriority(-1), WithPriority(10), WithDelay(-1),
 			WithDelay(queuelayout.MaxDelay + 1),
 			WithID(""), WithID(strings.Repeat("x", maxID+1))} {
-			require.ErrorIs(t, a.Put(t.Context(), "x", o), ErrOption)
+			require.ErrorIs(t, a.Put(t.Context(), "x", o), errOption)
 		}
 		for _, o := range []Option{WithCapacity(0), WithCapacity(-1), WithMaxAttempts(0), WithDedup(0),
 			WithDedup(time.Millisecond)} {
-			require.ErrorIs(t, New(a.client, testPath, Text(), o).Put(t.Context(), "x"), ErrOption)
+			require.ErrorIs(t, New(a.client, testPath, Text(), o).Put(t.Context(), "x"), errOption)
 		}
 		require.Empty(t, w.Children("/queues"))
 	})

@@ -79,7 +79,7 @@ func TestHeadersAreBounded(t *testing.T) {
 			"at most 64 of 16384":      {"k": strings.Repeat("v", maxHeaderBytes)},
 		} {
 			err := a.Put(t.Context(), "x", WithHeaders(headers))
-			require.ErrorIs(t, err, ErrOption)
+			require.ErrorIs(t, err, errOption)
 			require.ErrorContains(t, err, want)
 		}
 		// All that is allowed, and each byte takes six as it is stored.

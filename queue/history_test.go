@@ -81,7 +81,7 @@ func (l *history) putEnded(err error, values ...string) {
 	switch {
 	case err == nil:
 		is = isPut
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		is = mayBePut
 		l.maybePut += len(values)
 	case !errors.Is(err, context.DeadlineExceeded):
@@ -143,7 +143,7 @@ func (l *history) ackEnded(v string, err error) {
 	case err == nil:
 		f.acked, f.holder = true, nil
 		l.acked++
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		f.maybe = true
 		l.maybeAck++
 	case errors.Is(err, ErrLost):
@@ -153,8 +153,8 @@ func (l *history) ackEnded(v string, err error) {
 	}
 }
 
-// counts are the items that were, or may have been, put, and those of them that were acknowledged, or
-// may have been. One that may not have been put counts as both: it may never come.
+// counts are the items that were, or may have been, put, and those of them that were acknowledged,
+// or may have been. One that may not have been put counts as both: it may never come.
 func (l *history) counts() (put, acked int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,7 +52,8 @@ func init() {
 
 // Inspect reports on the queue at a path, and changes nothing. A queue that does not exist is
 // reported as Missing. Counts are exact while there are no puts and takes. The error is that of
-// ctx, or wraps ErrNotQueue, framework.ErrNewer, framework.ErrNoAuth or framework.ErrInvalidPath.
+// ctx, or wraps framework.ErrForeign, framework.ErrNewer, framework.ErrNoAuth or
+// framework.ErrInvalidPath.
 func Inspect(ctx context.Context, client *framework.Client, path string) (report Report, err error) {
 	var unread error
 	err = inspectMany(ctx, client, []string{path}, func(r Report, err error) { report, unread = r, err })
@@ -67,8 +68,8 @@ const inspectedAtOnce = 500
 // and some more if items have come back or consumers have some.
 //
 // It yields an error for a queue or a directory that cannot be read, and goes on: the error wraps
-// ErrNotQueue, framework.ErrNewer or framework.ErrNoAuth, and the report has no more than the
-// queue's path. Any other error is the last.
+// framework.ErrForeign, framework.ErrNewer or framework.ErrNoAuth, and the report has no more than
+// the queue's path. Any other error is the last.
 func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[Report, error] {
 	return func(yield func(Report, error) bool) {
 		for paths, err := range recipe.Chunks(Find(ctx, client, root), inspectedAtOnce) {

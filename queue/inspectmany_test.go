@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,14 +87,14 @@ func TestQueuesAreInspectedTogetherAsEachAlone(t *testing.T) {
 		require.Equal(t, Counts{Items: 2, Dead: 2}, all[1].Counts)
 		require.Equal(t, Counts{Delayed: 3}, all[2].Counts)
 		require.True(t, all[3].Paused)
-		require.ErrorIs(t, unread[5], ErrNotQueue)
+		require.ErrorIs(t, unread[5], errNotQueue)
 		require.ErrorContains(t, unread[5], "/q/foreign")
-		require.ErrorIs(t, unread[6], ErrNotQueue, "it has children and no record")
+		require.ErrorIs(t, unread[6], errNotQueue, "it has children and no record")
 		require.Equal(t, Report{Path: "/q/vacant", Missing: true}, all[7],
 			"waiters of a queue that was dropped make it again")
 
 		_, err = Inspect(t.Context(), client, "/q/foreign")
-		require.ErrorIs(t, err, ErrNotQueue)
+		require.ErrorIs(t, err, errNotQueue)
 		_, err = Inspect(t.Context(), client, "q")
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		_, err = Inspect(t.Context(), nil, "/q")

@@ -36,7 +36,7 @@ type Kind[T any] struct {
 func NewKind[T any](name string, codec Codec[T]) Kind[T] {
 	k := Kind[T]{name, codec, checkKind("NewKind", name)}
 	if codec == nil {
-		k.err = fmt.Errorf("%w: NewKind: the codec of %q is nil", ErrOption, name)
+		k.err = fmt.Errorf("%w: NewKind: the codec of %q is nil", errOption, name)
 	}
 	return k
 }
@@ -63,7 +63,7 @@ func (k Kind[T]) encode(value T) ([]byte, error) {
 
 func (k Kind[T]) check() error {
 	if k.err == nil && k.codec == nil {
-		return fmt.Errorf("%w: a Kind must be made by NewKind", ErrOption)
+		return fmt.Errorf("%w: a Kind must be made by NewKind", errOption)
 	}
 	return k.err
 }
@@ -74,7 +74,7 @@ func (k Kind[T]) check() error {
 func (k Kind[T]) Handler(handle Handler[T]) KindHandler {
 	err := k.check()
 	if err == nil && handle == nil {
-		err = fmt.Errorf("%w: the handler of kind %q is nil", ErrOption, k.name)
+		err = fmt.Errorf("%w: the handler of kind %q is nil", errOption, k.name)
 	}
 	return KindHandler{k.name, err, func(ctx context.Context, d *Delivery[[]byte]) error {
 		value, err := decodeValue(k.codec, d.Value)
@@ -98,10 +98,11 @@ type KindHandler struct {
 // error if a kind has two handlers, or an argument is invalid.
 //
 // An item of a kind without a handler here, or of no kind, is not lost: the attempt has failed with
-// ErrUnknownKind, and the item comes again after UnknownKindPause, for this consumer or another one.
-// After the attempts of WithMaxAttempts it is a dead letter; without that option it comes again and
-// again, and lockstep queue ls and a monitor show it. So deploy a new kind's handlers before its
-// producers, or give WithMaxAttempts enough attempts for the time in which both releases run.
+// ErrUnknownKind, and the item comes again after UnknownKindPause, for this consumer or another
+// one. After the attempts of WithMaxAttempts it is a dead letter; without that option it comes
+// again and again, and lockstep queue ls and a monitor show it. So deploy a new kind's handlers
+// before its producers, or give WithMaxAttempts enough attempts for the time in which both releases
+// run.
 func ByKind(handlers ...KindHandler) (Handler[[]byte], error) {
 	byName := map[string]Handler[[]byte]{}
 	for _, h := range handlers {
@@ -109,14 +110,14 @@ func ByKind(handlers ...KindHandler) (Handler[[]byte], error) {
 		case h.err != nil:
 			return nil, h.err
 		case h.handle == nil:
-			return nil, fmt.Errorf("%w: ByKind: a KindHandler must be made by Kind.Handler", ErrOption)
+			return nil, fmt.Errorf("%w: ByKind: a KindHandler must be made by Kind.Handler", errOption)
 		case byName[h.kind] != nil:
-			return nil, fmt.Errorf("%w: ByKind: kind %q has two handlers", ErrOption, h.kind)
+			return nil, fmt.Errorf("%w: ByKind: kind %q has two handlers", errOption, h.kind)
 		}
 		byName[h.kind] = h.handle
 	}
 	if len(byName) == 0 {
-		return nil, fmt.Errorf("%w: ByKind: there is no handler", ErrOption)
+		return nil, fmt.Errorf("%w: ByKind: there is no handler", errOption)
 	}
 	return func(ctx context.Context, d *Delivery[[]byte]) error {
 		if handle := byName[d.Kind]; handle != nil {
@@ -137,7 +138,7 @@ func WithKind(name string) PutOption {
 
 func checkKind(of, name string) error {
 	if name == "" || len(name) > maxKind || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("%w: %s: %.80q, want 1 to %d bytes of UTF-8 without control characters", ErrOption, of, name,
+		return fmt.Errorf("%w: %s: %.80q, want 1 to %d bytes of UTF-8 without control characters", errOption, of, name,
 			maxKind)
 	}
 	return nil

@@ -121,8 +121,8 @@ func TestItemOfAnUnknownKindIsNotLost(t *testing.T) {
 }
 
 // TestKindIsStoredInTheHeader, and an item without one has the bytes that it had before there were
-// kinds. A release without kinds keeps the field when it writes an item again, as this one does with
-// fields that it does not know.
+// kinds. A release without kinds keeps the field when it writes an item again, as this one does
+// with fields that it does not know.
 func TestKindIsStoredInTheHeader(t *testing.T) {
 	e := queuelayout.Envelope{Header: queuelayout.Header{Kind: "mail"}, Payload: []byte("x")}
 	data, err := e.EncodeNew()
@@ -138,20 +138,20 @@ func TestKindsAreChecked(t *testing.T) {
 		q := w.member("a").tasks()
 		for _, name := range []string{"", "a\nb", "\xff", strings.Repeat("k", maxKind+1)} {
 			bad := NewKind(name, JSON[int]())
-			require.ErrorIs(t, bad.Put(t.Context(), q, 1), ErrOption)
-			require.ErrorIs(t, q.Put(t.Context(), nil, WithKind(name)), ErrOption)
+			require.ErrorIs(t, bad.Put(t.Context(), q, 1), errOption)
+			require.ErrorIs(t, q.Put(t.Context(), nil, WithKind(name)), errOption)
 			_, err := ByKind(bad.Handler(func(context.Context, *Delivery[int]) error { return nil }))
-			require.ErrorIs(t, err, ErrOption)
+			require.ErrorIs(t, err, errOption)
 		}
-		require.ErrorIs(t, Kind[int]{}.Put(t.Context(), q, 1), ErrOption)
-		require.ErrorIs(t, NewKind[int]("n", nil).Put(t.Context(), q, 1), ErrOption)
+		require.ErrorIs(t, Kind[int]{}.Put(t.Context(), q, 1), errOption)
+		require.ErrorIs(t, NewKind[int]("n", nil).Put(t.Context(), q, 1), errOption)
 		require.ErrorIs(t, NewKind("c", JSON[chan int]()).Put(t.Context(), q, nil), ErrCodec)
 		good := countKind.Handler(func(context.Context, *Delivery[int]) error { return nil })
 		for want, handlers := range map[string][]KindHandler{
 			"no handler": nil, "two handlers": {good, good}, "Kind.Handler": {{}}, "is nil": {countKind.Handler(nil)},
 		} {
 			_, err := ByKind(handlers...)
-			require.ErrorIs(t, err, ErrOption)
+			require.ErrorIs(t, err, errOption)
 			require.ErrorContains(t, err, want)
 		}
 		_, found := w.Node(testPath)
@@ -190,12 +190,13 @@ func TestOnDeadIsToldEachReason(t *testing.T) {
 		a.requireNone()
 		require.Equal(t, "expired", (<-all).Reason)
 		require.Len(t, a.dead(), 3)
-		require.ErrorIs(t, w.member("bad", WithOnDead(nil)).Put(t.Context(), "x"), ErrOption)
+		require.ErrorIs(t, w.member("bad", WithOnDead(nil)).Put(t.Context(), "x"), errOption)
 	})
 }
 
 // TestOnDeadIsToldOnce after a lost reply, and not when the session was lost before the letter was
-// made: then the next consumer makes it, and is told. A panic harms nobody, and Close waits for the call.
+// made: then the next consumer makes it, and is told. A panic harms nobody, and Close waits for the
+// call.
 func TestOnDeadIsToldOnce(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		var calls int

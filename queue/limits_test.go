@@ -45,7 +45,7 @@ func TestWithdrawnPutsAreFreed(t *testing.T) {
 		for range 50 {
 			err := a.Put(within(t, time.Second), strings.Repeat("x", 100_000))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.NotErrorIs(t, err, ErrUnknown)
+			require.NotErrorIs(t, err, errUnknown)
 		}
 		a.engine.writer.mu.Lock()
 		waiting, bytes := len(a.engine.writer.queue), a.engine.writer.bytes
@@ -78,7 +78,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		n, err := a.Len(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
-		require.ErrorIs(t, New(a.client, testPath, Text(), WithBacklog(0)).Put(t.Context(), "x"), ErrOption)
+		require.ErrorIs(t, New(a.client, testPath, Text(), WithBacklog(0)).Put(t.Context(), "x"), errOption)
 	})
 }
 

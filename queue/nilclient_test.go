@@ -31,7 +31,7 @@ func TestEachCallRefusesAnInvalidArgument(t *testing.T) {
 		},
 	}
 	for name, call := range calls {
-		require.ErrorIs(t, call(t.Context()), ErrOption, name)
+		require.ErrorIs(t, call(t.Context()), errOption, name)
 	}
 	require.NoError(t, q.Close(t.Context()))
 }

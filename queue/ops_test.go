@@ -29,7 +29,7 @@ func (w *world) requireNode(name string, there bool) {
 // requireRefused checks that an error names the own operation.
 func requireRefused(t *testing.T, err error, index int, path string, why error) {
 	t.Helper()
-	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorIs(t, err, errRefused)
 	require.ErrorIs(t, err, why)
 	require.NotErrorIs(t, err, ErrLost)
 	var tx *framework.TxError
@@ -54,7 +54,7 @@ func TestPutWithOpsIsAtomic(t *testing.T) {
 		require.NoError(t, a.PutBatch(t.Context(), []string{"third"}, WithOps(node("d")), WithDelay(time.Second)))
 		require.ErrorIs(t, a.Put(t.Context(), "too many", WithOps(node("e"))), ErrFull)
 		w.requireNode("e", false)
-		require.ErrorIs(t, a.Put(t.Context(), "bad", WithOps(node("f"), framework.Op{})), ErrOption)
+		require.ErrorIs(t, a.Put(t.Context(), "bad", WithOps(node("f"), framework.Op{})), errOption)
 		require.Equal(t, []string{"urgent", "first", "third"}, a.drain(3))
 		a.requireNone()
 	})
@@ -104,7 +104,7 @@ func TestAckWithIsAtomic(t *testing.T) {
 		_, err := a.Take(ctx)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded, "it has its place in the window")
-		require.ErrorIs(t, d.AckWith(t.Context(), framework.Op{}), ErrOption)
+		require.ErrorIs(t, d.AckWith(t.Context(), framework.Op{}), errOption)
 		a.ack(d)
 		d = a.take()
 		require.Equal(t, "last", d.Value)
@@ -184,7 +184,7 @@ func TestAckWithRefusedAtCloseGivesItemBack(t *testing.T) {
 		go func() { refused <- d.AckWith(t.Context(), node("a")) }()
 		synctest.Wait()
 		a.closeSlowly()
-		require.ErrorIs(t, <-refused, ErrRefused)
+		require.ErrorIs(t, <-refused, errRefused)
 		require.ErrorIs(t, context.Cause(d.Context()), ErrClosed)
 		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
 		got := b.take() // a's session lives on

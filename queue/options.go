@@ -70,11 +70,11 @@ func (s *settings) windowSize(strict bool) int {
 }
 
 // WithOrder sets the order that the queue keeps. Default: the stored one; Parallel if the queue is
-// made now. The calls fail with ErrMismatch if another order is stored.
+// made now. The calls fail with framework.ErrMismatch if another order is stored.
 func WithOrder(o Order) Option {
 	return func(s *settings) error {
 		if !queuelayout.IsKnownOrder(string(o)) {
-			return fmt.Errorf("%w: WithOrder: %q, want %q or %q", ErrOption, o, Parallel, Strict)
+			return fmt.Errorf("%w: WithOrder: %q, want %q or %q", errOption, o, Parallel, Strict)
 		}
 		s.record.Order = string(o)
 		return nil
@@ -87,7 +87,7 @@ func WithOrder(o Order) Option {
 func WithMaxInFlight(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
-			return fmt.Errorf("%w: WithMaxInFlight: %d, at least 1", ErrOption, n)
+			return fmt.Errorf("%w: WithMaxInFlight: %d, at least 1", errOption, n)
 		}
 		s.window = n
 		return nil
@@ -100,7 +100,7 @@ func WithMaxInFlight(n int) Option {
 func WithPrefetch(n int) Option {
 	return func(s *settings) error {
 		if n < 0 {
-			return fmt.Errorf("%w: WithPrefetch: %d is negative", ErrOption, n)
+			return fmt.Errorf("%w: WithPrefetch: %d is negative", errOption, n)
 		}
 		s.prefetch = n
 		return nil
@@ -113,7 +113,7 @@ func WithPrefetch(n int) Option {
 func WithPrefetchBytes(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
-			return fmt.Errorf("%w: WithPrefetchBytes: %d, at least 1", ErrOption, n)
+			return fmt.Errorf("%w: WithPrefetchBytes: %d, at least 1", errOption, n)
 		}
 		s.prefetchBytes = n
 		return nil
@@ -125,7 +125,7 @@ func WithPrefetchBytes(n int) Option {
 func WithBacklog(bytes int) Option {
 	return func(s *settings) error {
 		if bytes <= 0 {
-			return fmt.Errorf("%w: WithBacklog: %d bytes, at least 1", ErrOption, bytes)
+			return fmt.Errorf("%w: WithBacklog: %d bytes, at least 1", errOption, bytes)
 		}
 		s.backlog = bytes
 		return nil
@@ -138,7 +138,7 @@ func WithBacklog(bytes int) Option {
 func WithIdleTimeout(d time.Duration) Option {
 	return func(s *settings) error {
 		if d <= 0 {
-			return fmt.Errorf("%w: WithIdleTimeout: %v, it must be more than 0", ErrOption, d)
+			return fmt.Errorf("%w: WithIdleTimeout: %v, it must be more than 0", errOption, d)
 		}
 		s.idleTimeout = d
 		return nil
@@ -150,7 +150,7 @@ func WithIdleTimeout(d time.Duration) Option {
 func WithMaxAttempts(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 {
-			return fmt.Errorf("%w: WithMaxAttempts: %d, at least 1", ErrOption, n)
+			return fmt.Errorf("%w: WithMaxAttempts: %d, at least 1", errOption, n)
 		}
 		s.maxAttempts = n
 		return nil
@@ -158,13 +158,13 @@ func WithMaxAttempts(n int) Option {
 }
 
 // WithCapacity bounds the items in the queue, over all producers; dead letters do not count.
-// Default: the stored bound; unbounded if the queue is made now. The calls fail with ErrMismatch if
-// another capacity is stored; see SetCapacity. A Put without room waits, in line with those of
-// other processes.
+// Default: the stored bound; unbounded if the queue is made now. The calls fail with
+// framework.ErrMismatch if another capacity is stored; see SetCapacity. A Put without room waits,
+// in line with those of other processes.
 func WithCapacity(n int) Option {
 	return func(s *settings) error {
 		if n <= 0 || n > maxCapacity {
-			return fmt.Errorf("%w: WithCapacity: %d is not between 1 and %d", ErrOption, n, maxCapacity)
+			return fmt.Errorf("%w: WithCapacity: %d is not between 1 and %d", errOption, n, maxCapacity)
 		}
 		s.record.Capacity = n
 		return nil
@@ -183,12 +183,12 @@ func WithFailWhenFull() Option {
 // WithDedup makes the queue remember the ids of items (WithID) for at least d after their puts.
 // Another put of such an id fails with ErrDuplicate. The queue may remember an id for up to twice
 // as long, and longer without puts. Default: the stored time; no ids if the queue is made now. The
-// calls fail with ErrMismatch if another time is stored; see SetDedup. Up to about two million ids
-// may be put in that time.
+// calls fail with framework.ErrMismatch if another time is stored; see SetDedup. Up to about two
+// million ids may be put in that time.
 func WithDedup(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < time.Second {
-			return fmt.Errorf("%w: WithDedup: %v, at least 1s", ErrOption, d)
+			return fmt.Errorf("%w: WithDedup: %v, at least 1s", errOption, d)
 		}
 		s.record.Dedup = d.Milliseconds()
 		return nil
@@ -198,8 +198,8 @@ func WithDedup(d time.Duration) Option {
 // WithRetry sets how long an item waits after a failed attempt: in Work, and in Nack without a
 // delay. Times are kept in milliseconds, and rounded up to seconds in a parallel queue. The items
 // of a lost consumer come again at once. Default: the stored policy; none if the queue is made now:
-// then Nack does not wait, and Work as WithPauses says. The calls fail with ErrMismatch if another
-// policy is stored; see SetRetry.
+// then Nack does not wait, and Work as WithPauses says. The calls fail with framework.ErrMismatch
+// if another policy is stored; see SetRetry.
 func WithRetry(p RetryPolicy) Option {
 	return func(s *settings) error {
 		p, err := p.withDefaults()
@@ -226,24 +226,24 @@ func WithDropExpired() Option {
 func WithDeadExpiry(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < time.Second {
-			return fmt.Errorf("%w: WithDeadExpiry: %v, at least 1s", ErrOption, d)
+			return fmt.Errorf("%w: WithDeadExpiry: %v, at least 1s", errOption, d)
 		}
 		s.deadExpiry = d
 		return nil
 	}
 }
 
-// WithOnDead calls f after this Queue has made an item a dead letter, for whatever reason: to log it,
-// count it or tell somebody. The letter has no Node and no time of Buried. f is called in a goroutine
-// of its own, several calls at once if there are several letters; a panic is logged. Close waits for
-// the calls, so f must not wait for Close.
+// WithOnDead calls f after this Queue has made an item a dead letter, for whatever reason: to log
+// it, count it or tell somebody. The letter has no Node and no time of Buried. f is called in a
+// goroutine of its own, several calls at once if there are several letters; a panic is logged.
+// Close waits for the calls, so f must not wait for Close.
 //
 // Each letter is told once at most, by the consumer that has made it. If that dies before it has
 // called f, nobody does: use DeadLetters, or a monitor, for what must not be missed.
 func WithOnDead(f func(DeadLetter)) Option {
 	return func(s *settings) error {
 		if f == nil {
-			return fmt.Errorf("%w: WithOnDead: the function is nil", ErrOption)
+			return fmt.Errorf("%w: WithOnDead: the function is nil", errOption)
 		}
 		s.onDead = f
 		return nil
@@ -265,7 +265,7 @@ type PutOption func(*putSettings) error
 func WithPriority(n int) PutOption {
 	return func(p *putSettings) error {
 		if n < 0 || n > MaxPriority {
-			return fmt.Errorf("%w: WithPriority: %d is not between 0 and %d", ErrOption, n, MaxPriority)
+			return fmt.Errorf("%w: WithPriority: %d is not between 0 and %d", errOption, n, MaxPriority)
 		}
 		p.header.Priority = n
 		return nil
@@ -278,7 +278,7 @@ func WithPriority(n int) PutOption {
 func WithDelay(d time.Duration) PutOption {
 	return func(p *putSettings) error {
 		if d < 0 || d > queuelayout.MaxDelay {
-			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", ErrOption, d, queuelayout.MaxDelay)
+			return fmt.Errorf("%w: WithDelay: %v is not between 0 and %v", errOption, d, queuelayout.MaxDelay)
 		}
 		p.delay = d
 		return nil
@@ -294,7 +294,7 @@ func WithDelay(d time.Duration) PutOption {
 func WithExpiry(d time.Duration) PutOption {
 	return func(p *putSettings) error {
 		if d < time.Second || d > queuelayout.MaxDelay {
-			return fmt.Errorf("%w: WithExpiry: %v is not between 1s and %v", ErrOption, d, queuelayout.MaxDelay)
+			return fmt.Errorf("%w: WithExpiry: %v is not between 1s and %v", errOption, d, queuelayout.MaxDelay)
 		}
 		p.header.TTL = d.Milliseconds()
 		return nil
@@ -302,10 +302,10 @@ func WithExpiry(d time.Duration) PutOption {
 }
 
 // WithOps puts the item together with the caller's own operations, in one transaction: all of it
-// happens, or no part. If the servers refuse one of them, the put fails with ErrRefused. They must
-// not touch the queue's nodes. If the queue has to send the put again, it sends them again; it does
-// so only if the put was not done. So they happen once, like the put. A put of a batch does them
-// once.
+// happens, or no part. If the servers refuse one of them, the put fails with framework.ErrRefused.
+// They must not touch the queue's nodes. If the queue has to send the put again, it sends them
+// again; it does so only if the put was not done. So they happen once, like the put. A put of a
+// batch does them once.
 func WithOps(ops ...framework.Op) PutOption {
 	return func(p *putSettings) error {
 		if err := checkOps("WithOps", ops); err != nil {
@@ -320,7 +320,7 @@ func WithOps(ops ...framework.Op) PutOption {
 func checkOps(what string, ops []framework.Op) error {
 	for i, op := range ops {
 		if err := framework.ValidatePath(primitives.Path(op)); err != nil {
-			return fmt.Errorf("%w: %s: operation %d: %w", ErrOption, what, i, err)
+			return fmt.Errorf("%w: %s: operation %d: %w", errOption, what, i, err)
 		}
 	}
 	return nil
@@ -335,12 +335,12 @@ func WithHeaders(headers map[string]string) PutOption {
 		for name, value := range headers {
 			if name == "" || !utf8.ValidString(name) || !utf8.ValidString(value) {
 				return fmt.Errorf("%w: WithHeaders: %.80q: %.80q, want a name that is not empty, and UTF-8",
-					ErrOption, name, value)
+					errOption, name, value)
 			}
 			size += len(name) + len(value)
 		}
 		if len(headers) > maxHeaders || size > maxHeaderBytes {
-			return fmt.Errorf("%w: WithHeaders: %d headers of %d bytes, at most %d of %d", ErrOption, len(headers),
+			return fmt.Errorf("%w: WithHeaders: %d headers of %d bytes, at most %d of %d", errOption, len(headers),
 				size, maxHeaders, maxHeaderBytes)
 		}
 		p.header.Headers = headers
@@ -350,7 +350,8 @@ func WithHeaders(headers map[string]string) PutOption {
 
 // WithID gives the item an id of 1 to 1,024 bytes. A queue with WithDedup refuses another item with
 // the same id for a time, with ErrDuplicate. In a queue that does not remember ids the put fails
-// with ErrOption, since the id would have no effect. A batch of several items cannot have an id.
+// with framework.ErrInvalid, since the id would have no effect. A batch of several items cannot
+// have an id.
 func WithID(id string) PutOption {
 	return func(p *putSettings) error {
 		p.header.ID = id
@@ -360,7 +361,7 @@ func WithID(id string) PutOption {
 
 func checkID(of, id string) error {
 	if id == "" || len(id) > maxID {
-		return fmt.Errorf("%w: %s: an id of %d bytes, want 1 to %d", ErrOption, of, len(id), maxID)
+		return fmt.Errorf("%w: %s: an id of %d bytes, want 1 to %d", errOption, of, len(id), maxID)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestStrictProgressChangedByOthers(t *testing.T) {
 		"garbage": {func(ctx context.Context, s *framework.Session, node string) error {
 			_, err := s.Set(ctx, node, []byte("garbage"), framework.AnyVersion)
 			return err
-		}, ErrNotQueue},
+		}, errNotQueue},
 		"newer": {func(ctx context.Context, s *framework.Session, node string) error {
 			_, err := s.Set(ctx, node, []byte(`{"v":2}`), framework.AnyVersion)
 			return err

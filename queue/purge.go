@@ -15,8 +15,8 @@ import (
 // (their acknowledgement then returns ErrLost), and delayed ones; not the dead letters. It returns
 // how many it has removed. A consumer of a parallel queue may still hand out a removed item that it
 // had claimed ahead (WithPrefetch). Items that are put, or come due, while it runs may be removed
-// or stay. If it returns an error, some items may be left: the error wraps ErrUnfinished if
-// consumers give items back all the time.
+// or stay. If it returns an error, some items may be left: the error wraps ErrUnfinished
+// if consumers give items back all the time.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	err = q.engine.store.inExisting(ctx, func(s *framework.Session) error {
 		k, err := q.engine.store.purgeAll(ctx, s)

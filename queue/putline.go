@@ -67,7 +67,7 @@ func (l *putLine) putInLine(ctx context.Context, r *writeRequest) error {
 		if l.withdrawPut(wait) {
 			return failure.Ended(ctx)
 		}
-		return fmt.Errorf("%w: %w", failure.Ended(ctx), ErrUnknown)
+		return fmt.Errorf("%w: %w", failure.Ended(ctx), errUnknown)
 	}
 }
 

@@ -31,7 +31,7 @@ type Queue[T any] struct {
 func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
 	q := &Queue[T]{newEngine(client, path, opts), codec}
 	if codec == nil && q.engine.err == nil {
-		q.engine.err = fmt.Errorf("%w: the codec is nil", ErrOption)
+		q.engine.err = fmt.Errorf("%w: the codec is nil", errOption)
 	}
 	return q
 }
@@ -62,11 +62,11 @@ const (
 // Put puts a value at the end of the queue and waits until the servers have stored the item.
 //
 // Guarantee: if the error is nil, the item is in the queue, once, however many replies were lost.
-// If the error wraps ErrUnknown, the item may be in the queue: ctx ended while the put was on its
-// way, or the session was lost for too long. After any other error the item is not in the queue.
-// The puts of one goroutine stay in order. The errors wrap ErrCodec, framework.ErrTooLarge,
-// ErrMismatch, ErrNotQueue, ErrDuplicate, ErrFull, ErrRefused, framework.ErrNoAuth, ErrClosed,
-// framework.ErrClosed or the end of ctx.
+// If the error wraps framework.ErrOutcomeUnknown, the item may be in the queue: ctx ended while the
+// put was on its way, or the session was lost for too long. After any other error the item is not
+// in the queue. The puts of one goroutine stay in order. The errors wrap ErrCodec,
+// framework.ErrTooLarge, framework.ErrMismatch, framework.ErrForeign, ErrDuplicate, ErrFull,
+// framework.ErrRefused, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
 func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }
@@ -112,14 +112,14 @@ func (q *Queue[T]) preparePut(ctx context.Context, values []T,
 		return nil, nil, err
 	}
 	if len(values) == 0 {
-		return nil, nil, fmt.Errorf("%w: a batch without values", ErrOption)
+		return nil, nil, fmt.Errorf("%w: a batch without values", errOption)
 	}
 	how, err := recipe.ApplyOptions(putSettings{}, opts)
 	if err != nil {
 		return nil, nil, err
 	}
 	if ttl := time.Duration(how.header.TTL) * time.Millisecond; ttl > 0 && how.delay >= ttl {
-		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", ErrOption,
+		return nil, nil, fmt.Errorf("%w: WithExpiry: %v is over before the item comes, after %v (WithDelay)", errOption,
 			ttl, how.delay)
 	}
 	how.header.Trace, end = q.engine.tel.startPut(ctx, len(values))
@@ -136,7 +136,7 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 		return nil, err
 	}
 	if how.header.ID != "" && len(values) > 1 {
-		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", ErrOption, len(values))
+		return nil, fmt.Errorf("%w: WithID is for single items, not for a batch of %d", errOption, len(values))
 	}
 	item, ops := putTarget(q.engine.store.nodes, how.header.Priority, how.delay)
 	r := &writeRequest{ops: ops, with: how.with, adds: len(values), id: how.header.ID}
@@ -159,9 +159,9 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 	return r, nil
 }
 
-// Take waits for an item and claims the item. Its errors wrap ErrMismatch, ErrNotQueue,
-// framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx. Take continues over a
-// suspended connection and a lost session.
+// Take waits for an item and claims the item. Its errors wrap framework.ErrMismatch,
+// framework.ErrForeign, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx. Take
+// continues over a suspended connection and a lost session.
 //
 // An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has
 // expired (WithExpiry) is moved to the dead letters and not returned. The codec runs in the
@@ -242,7 +242,7 @@ func (q *Queue[T]) TryTake(ctx context.Context) (*Delivery[T], error) {
 // has.
 func (q *Queue[T]) TakeBatch(ctx context.Context, n int) ([]*Delivery[T], error) {
 	if n <= 0 {
-		return nil, failure.Wrap("take", q.Path(), fmt.Errorf("%w: a batch of %d, at least 1", ErrOption, n))
+		return nil, failure.Wrap("take", q.Path(), fmt.Errorf("%w: a batch of %d, at least 1", errOption, n))
 	}
 	first, err := q.Take(ctx)
 	if err != nil {
@@ -397,7 +397,7 @@ func newEngine(client *framework.Client, path string, opts []Option) *engine {
 
 func checkArguments(client *framework.Client, path string) error {
 	if client == nil {
-		return fmt.Errorf("%w: the client is nil", ErrOption)
+		return fmt.Errorf("%w: the client is nil", errOption)
 	}
 	return recipe.CheckClientAndPath(client, path, "a queue")
 }

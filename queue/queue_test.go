@@ -256,7 +256,7 @@ func TestPutIsWithdrawnWhileDisconnected(t *testing.T) {
 		time.Sleep(time.Minute) // the session is lost
 		err := a.Put(within(t, time.Second), "second")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, ErrUnknown)
+		require.NotErrorIs(t, err, errUnknown)
 		a.link.Heal()
 		a.put("third")
 		require.Equal(t, []string{"first", "third"}, a.drain(2))
@@ -268,9 +268,9 @@ func TestOtherOrderIsRefused(t *testing.T) {
 		a, b := w.member("a", WithOrder(Parallel)), w.member("b", WithOrder(Strict))
 		a.put("x")
 		_, err := b.Take(within(t, time.Minute))
-		require.ErrorIs(t, err, ErrMismatch)
+		require.ErrorIs(t, err, errMismatch)
 		require.ErrorContains(t, err, "the stored order is parallel, given is strict")
-		require.ErrorIs(t, b.Put(within(t, time.Minute), "y"), ErrMismatch)
+		require.ErrorIs(t, b.Put(within(t, time.Minute), "y"), errMismatch)
 	})
 }
 
@@ -278,9 +278,9 @@ func TestPathOfAnotherRecipeIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")
 		require.NoError(t, a.client.MakeDirs(t.Context(), testPath+"/locks"))
-		require.ErrorIs(t, a.Put(within(t, time.Minute), "x"), ErrNotQueue)
+		require.ErrorIs(t, a.Put(within(t, time.Minute), "x"), errNotQueue)
 		_, err := a.Take(within(t, time.Minute))
-		require.ErrorIs(t, err, ErrNotQueue)
+		require.ErrorIs(t, err, errNotQueue)
 	})
 }
 
@@ -314,22 +314,22 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 		err := a.Put(t.Context(), strings.Repeat("x", queuelayout.MaxItem))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.ErrorContains(t, err, "500002 bytes, at most 500000")
-		require.ErrorIs(t, a.PutBatch(t.Context(), nil), ErrOption)
+		require.ErrorIs(t, a.PutBatch(t.Context(), nil), errOption)
 		require.ErrorIs(t, a.PutBatch(t.Context(), names(0, maxBatch+1)), framework.ErrTooLarge)
 		require.Empty(t, w.Children("/queues"), "nothing was sent")
 		for _, o := range []Option{WithMaxInFlight(0), WithPrefetch(-1), WithIdleTimeout(0), WithOrder("some")} {
 			q := New(a.client, testPath, Text(), o)
-			require.ErrorIs(t, q.Put(t.Context(), "x"), ErrOption)
+			require.ErrorIs(t, q.Put(t.Context(), "x"), errOption)
 			_, err := q.Take(t.Context())
-			require.ErrorIs(t, err, ErrOption)
+			require.ErrorIs(t, err, errOption)
 		}
 		require.ErrorIs(t, New(a.client, "relative", Text()).Put(t.Context(), ""), framework.ErrInvalidPath)
 		require.ErrorIs(t, New(a.client, "/", Text()).Put(t.Context(), ""), framework.ErrInvalidPath)
-		require.ErrorIs(t, New[string](nil, "/x", Text()).Put(t.Context(), ""), ErrOption)
-		require.ErrorIs(t, New[string](a.client, "/x", nil).Put(t.Context(), ""), ErrOption)
+		require.ErrorIs(t, New[string](nil, "/x", Text()).Put(t.Context(), ""), errOption)
+		require.ErrorIs(t, New[string](a.client, "/x", nil).Put(t.Context(), ""), errOption)
 		require.ErrorIs(t, New(a.client, "/x", JSON[func()]()).Put(t.Context(), func() {}), ErrCodec)
 		a.put("x")
-		require.ErrorIs(t, a.take().Nack(t.Context(), -1, nil), ErrOption)
+		require.ErrorIs(t, a.take().Nack(t.Context(), -1, nil), errOption)
 	})
 }
 

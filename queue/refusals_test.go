@@ -31,7 +31,7 @@ func TestRefusedPutsAreFoundTogether(t *testing.T) {
 		how  PutOption
 		want error
 	}{
-		"operations": {WithOps(framework.CheckOp("/missing", framework.AnyVersion)), ErrRefused},
+		"operations": {WithOps(framework.CheckOp("/missing", framework.AnyVersion)), errRefused},
 		"ids":        {nil, ErrDuplicate},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestPutThatNeedsAnEarlierOneIsNotRefused(t *testing.T) {
 			require.NoError(t, p.Wait(t.Context()))
 		}
 		for _, p := range refused {
-			require.ErrorIs(t, p.Wait(t.Context()), ErrRefused)
+			require.ErrorIs(t, p.Wait(t.Context()), errRefused)
 		}
 		require.Equal(t, append([]string{"first", "goes alone"}, names(0, len(done))...), m.drain(2+len(done)))
 		node, there := w.Node("/node")

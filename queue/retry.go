@@ -52,15 +52,15 @@ func (p RetryPolicy) withDefaults() (RetryPolicy, error) {
 	}
 	switch {
 	case p.Min < time.Millisecond || p.Min > queuelayout.MaxDelay:
-		return p, fmt.Errorf("%w: retry policy: Min %v is not between 1ms and %v", ErrOption, p.Min,
+		return p, fmt.Errorf("%w: retry policy: Min %v is not between 1ms and %v", errOption, p.Min,
 			queuelayout.MaxDelay)
 	case p.Max < p.Min || p.Max > queuelayout.MaxDelay:
-		return p, fmt.Errorf("%w: retry policy: Max %v is not between Min, %v, and %v", ErrOption, p.Max, p.Min,
+		return p, fmt.Errorf("%w: retry policy: Max %v is not between Min, %v, and %v", errOption, p.Max, p.Min,
 			queuelayout.MaxDelay)
 	case !(p.Factor >= 1 && p.Factor <= 100):
-		return p, fmt.Errorf("%w: retry policy: Factor %v is not between 1 and 100", ErrOption, p.Factor)
+		return p, fmt.Errorf("%w: retry policy: Factor %v is not between 1 and 100", errOption, p.Factor)
 	case !(p.Jitter >= 0 && p.Jitter <= 1):
-		return p, fmt.Errorf("%w: retry policy: Jitter %v is not between 0 and 1", ErrOption, p.Jitter)
+		return p, fmt.Errorf("%w: retry policy: Jitter %v is not between 0 and 1", errOption, p.Jitter)
 	}
 	return p, nil
 }

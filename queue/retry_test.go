@@ -22,7 +22,7 @@ func TestRetryPoliciesAreChecked(t *testing.T) {
 		{Min: time.Second, Factor: math.Inf(1)}, {Min: time.Second, Jitter: -0.1}, {Min: time.Second, Jitter: 1.1},
 		{Min: time.Second, Jitter: math.NaN()}} {
 		_, err := p.withDefaults()
-		require.ErrorIs(t, err, ErrOption, "%+v", p)
+		require.ErrorIs(t, err, errOption, "%+v", p)
 	}
 	p, err := RetryPolicy{Min: time.Second}.withDefaults()
 	require.NoError(t, err)
@@ -83,17 +83,17 @@ func TestRetryPolicyIsStored(t *testing.T) {
 		require.True(t, known)
 		require.Equal(t, RetryPolicy{Min: time.Second, Max: time.Minute, Factor: 2, Jitter: 0.25}, stored)
 		err := w.member("other", WithRetry(RetryPolicy{Min: 2 * time.Second})).Put(t.Context(), "y")
-		require.ErrorIs(t, err, ErrMismatch)
+		require.ErrorIs(t, err, errMismatch)
 		require.ErrorContains(t, err,
 			"the stored retry policy is 1s to 1m0s, factor 2, jitter 0.25, given is 2s to 33m20s, factor 2, jitter 0")
 		require.ErrorContains(t, err, "SetRetry")
 		_, err = queuelayout.DecodeRecord([]byte(
 			`{"v":2,"recipe":"queue","order":"parallel","retry":{"min":5,"max":1,"factor":2}}`))
-		require.ErrorIs(t, err, ErrNotQueue)
+		require.ErrorIs(t, err, errNotQueue)
 		r, err := queuelayout.DecodeRecord([]byte(`{"v":2,"recipe":"queue","order":"parallel"}`))
 		require.NoError(t, err)
 		require.Nil(t, r.Retry)
-		require.ErrorIs(t, w.member("bad", WithRetry(RetryPolicy{})).Put(t.Context(), "y"), ErrOption)
+		require.ErrorIs(t, w.member("bad", WithRetry(RetryPolicy{})).Put(t.Context(), "y"), errOption)
 	})
 }
 
@@ -123,13 +123,13 @@ func TestSetRetryWhileQueueIsInUse(t *testing.T) {
 		time.Sleep(time.Second) // a learns of it
 		failsFor(time.Minute)
 		require.Contains(t, string(w.only(testPath)), `"curve":"s"`)
-		require.ErrorIs(t, w.member("b", former).Put(t.Context(), "y"), ErrMismatch)
+		require.ErrorIs(t, w.member("b", former).Put(t.Context(), "y"), errMismatch)
 		w.member("c", WithRetry(minute)).put("y")
 		require.NoError(t, operator.SetRetry(t.Context(), RetryPolicy{}))
 		time.Sleep(time.Second)
 		failsFor(0)
 		require.NotContains(t, string(w.only(testPath)), "retry")
-		require.ErrorIs(t, operator.SetRetry(t.Context(), RetryPolicy{Max: time.Second}), ErrOption)
+		require.ErrorIs(t, operator.SetRetry(t.Context(), RetryPolicy{Max: time.Second}), errOption)
 	})
 }
 

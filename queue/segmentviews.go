@@ -273,7 +273,7 @@ func (v *segmentViews) findSegment(ctx context.Context, view *segmentView) error
 			return err
 		}
 		if len(segments) == 0 {
-			return fmt.Errorf("%w: %s has no segment to take from", ErrNotQueue, view.segment.Chain.Dir)
+			return fmt.Errorf("%w: %s has no segment to take from", errNotQueue, view.segment.Chain.Dir)
 		}
 		for _, segment := range segments {
 			nodes, err := v.s.GetAll(ctx, segment.Dir(), segment.TicketDir())

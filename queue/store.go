@@ -106,7 +106,7 @@ func storedRecord(nodes *queuelayout.Layout, queue, items framework.Node) (queue
 	case r.Dropped:
 		return r, errDropped
 	case errors.Is(items.Err, framework.ErrNoNode):
-		return r, fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", ErrNotQueue,
+		return r, fmt.Errorf("%w: %s is missing: a part of the queue was deleted; Drop removes the rest", errNotQueue,
 			nodes.ItemsDir)
 	}
 	return r, nil
@@ -130,7 +130,7 @@ func checkVacantChildren(names []string) error {
 	if queuelayout.IsVacant(names) {
 		return errVacant
 	}
-	return fmt.Errorf("%w: it has children and no record", ErrNotQueue)
+	return fmt.Errorf("%w: it has children and no record", errNotQueue)
 }
 
 // makeQueue makes the queue in one transaction, in place of an empty node if there is one.

@@ -23,10 +23,10 @@ import (
 // Not guaranteed: that the former consumer stops. Until it looks at its context, it may act beside
 // the next one. What it changes outside of ZooKeeper should check Delivery.Token.
 //
-// The error wraps ErrNotClaimed if the claim has ended; ErrUnknown if an answer was lost and the
-// claim may have ended by this call or otherwise; ErrOption if the claim is of another queue or of
-// a strict one. The consumer of a strict queue has all its items by its hold of the lock
-// <path>/lock: locks.Evict takes that away.
+// The error wraps ErrNotClaimed if the claim has ended; framework.ErrOutcomeUnknown if an answer
+// was lost and the claim may have ended by this call or otherwise; framework.ErrInvalid if the
+// claim is of another queue or of a strict one. The consumer of a strict queue has all its items by
+// its hold of the lock <path>/lock: locks.Evict takes that away.
 func (q *Queue[T]) TakeBack(ctx context.Context, claim InFlightItem) error {
 	return failure.Wrap("take back", claim.Node, q.engine.store.takeBack(ctx, claim))
 }
@@ -37,22 +37,22 @@ func (st *store) takeBack(ctx context.Context, claim InFlightItem) error {
 	}
 	if !st.nodes.HasTicket(claim.ticket) {
 		return fmt.Errorf("%w: TakeBack: the claim has no ticket below %s: it is of another queue, or of a strict one",
-			ErrOption, st.nodes.TicketsDir)
+			errOption, st.nodes.TicketsDir)
 	}
 	sent := false
 	err := recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
 		_, err := s.Multi(ctx, framework.DeleteOp(claim.ticket, framework.AnyVersion), st.nodes.SignalRecoverer())
 		switch {
 		case errors.Is(err, framework.ErrNoNode) && sent:
-			return fmt.Errorf("%w: the claim has ended, perhaps by this call", ErrUnknown)
+			return fmt.Errorf("%w: the claim has ended, perhaps by this call", errUnknown)
 		case errors.Is(err, framework.ErrNoNode):
 			return ErrNotClaimed
 		}
 		sent = true
 		return err
-	}, failure.IsTransient, func(err error) bool { return errors.Is(err, framework.ErrOutcomeUnknown) })
+	}, failure.IsTransient, isAnswerLost)
 	if err != nil && ctx.Err() != nil && sent {
-		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		err = fmt.Errorf("%w: %w", errUnknown, err)
 	}
 	return err
 }

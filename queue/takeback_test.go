@@ -92,8 +92,8 @@ func TestTakeBackOfAClaimThatHasEnded(t *testing.T) {
 		require.ErrorIs(t, operator.TakeBack(t.Context(), claim), ErrNotClaimed)
 		other := New(operator.client, "/queues/other", Text())
 		defer other.Close(t.Context())
-		require.ErrorIs(t, other.TakeBack(t.Context(), claim), ErrOption)
-		require.ErrorIs(t, other.TakeBack(t.Context(), InFlightItem{}), ErrOption)
+		require.ErrorIs(t, other.TakeBack(t.Context(), claim), errOption)
+		require.ErrorIs(t, other.TakeBack(t.Context(), InFlightItem{}), errOption)
 	})
 }
 
@@ -105,7 +105,7 @@ func TestTakeBackAfterLostReply(t *testing.T) {
 		a.take()
 		claim := operator.claimOf()
 		w.DropReply(1, zktest.Match{Session: operator.client.Status().SessionID, Op: zktest.OpMulti})
-		require.ErrorIs(t, operator.TakeBack(t.Context(), claim), ErrUnknown)
+		require.ErrorIs(t, operator.TakeBack(t.Context(), claim), errUnknown)
 		again := a.take()
 		require.Equal(t, 2, again.Attempt)
 		claim = operator.claimOf()
@@ -122,7 +122,7 @@ func TestTakeBackOfAStrictQueue(t *testing.T) {
 		a.put("one")
 		d := a.take()
 		operator := w.member("operator", WithOrder(Strict))
-		require.ErrorIs(t, operator.TakeBack(t.Context(), operator.claimOf()), ErrOption)
+		require.ErrorIs(t, operator.TakeBack(t.Context(), operator.claimOf()), errOption)
 		require.NoError(t, d.Context().Err())
 	})
 }

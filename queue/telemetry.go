@@ -145,7 +145,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, errRefused):
 		return "refused"
 	case errors.Is(err, ErrLost):
 		return "lost"
@@ -155,7 +155,7 @@ func outcomeOf(err error) string {
 		return "full"
 	case errors.Is(err, ErrDuplicate):
 		return "duplicate"
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		return "unknown"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "given up"

@@ -25,7 +25,7 @@ type writeRequest struct {
 	requires []precondition
 	ops      []framework.Op
 	items    []newItem
-	with     []framework.Op // the caller's own; the error is ErrRefused if the servers refuse one of these
+	with     []framework.Op // the caller's own; the error is framework.ErrRefused if the servers refuse one of these
 	adds     int            // items that a bounded queue counts
 	first    bool           // the producer is the first in line for room
 	id       string         // of the item, to be refused as a duplicate; or ""
@@ -151,11 +151,11 @@ func failRequiring(p precondition) refusalHandler {
 }
 
 // failCallersOp is the handler of one of the caller's own operations; index is its place in with.
-// Its refusal fails the request with ErrRefused.
+// Its refusal fails the request with framework.ErrRefused.
 func failCallersOp(r *writeRequest, index int) refusalHandler {
 	return func(tx *framework.TxError) refusalHandling {
 		own := &framework.TxError{Index: index, Op: tx.Op, Path: tx.Path, Err: tx.Err}
-		return refuseOnly(r, fmt.Errorf("%w: %w", ErrRefused, own))
+		return refuseOnly(r, fmt.Errorf("%w: %w", errRefused, own))
 	}
 }
 

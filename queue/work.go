@@ -36,7 +36,7 @@ type workOptions struct {
 func WithGrace(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
 		if d < 0 {
-			return fmt.Errorf("%w: WithGrace: %v is negative", ErrOption, d)
+			return fmt.Errorf("%w: WithGrace: %v is negative", errOption, d)
 		}
 		o.grace = d
 		return nil
@@ -49,7 +49,7 @@ func WithGrace(d time.Duration) WorkOption {
 func WithProcessingTimeout(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
 		if d <= 0 {
-			return fmt.Errorf("%w: WithProcessingTimeout: %v, it must be more than 0", ErrOption, d)
+			return fmt.Errorf("%w: WithProcessingTimeout: %v, it must be more than 0", errOption, d)
 		}
 		o.timeout = d
 		return nil
@@ -66,7 +66,7 @@ func WithPauses(first, longest time.Duration) WorkOption {
 		if first < 0 || longest < first || longest > queuelayout.MaxDelay || first == 0 && longest > 0 ||
 			first > 0 && first < time.Millisecond {
 			return fmt.Errorf("%w: WithPauses: %v to %v, want 1ms or more, the second not less than the first and "+
-				"at most %v, or 0 for both", ErrOption, first, longest, queuelayout.MaxDelay)
+				"at most %v, or 0 for both", errOption, first, longest, queuelayout.MaxDelay)
 		}
 		o.pauses = queuelayout.StoredRetry{Min: first.Milliseconds(), Max: longest.Milliseconds(), Factor: 2}
 		return nil
@@ -92,14 +92,14 @@ func WithPauses(first, longest time.Duration) WorkOption {
 //
 // Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and
 // the items come again. Work returns nil if all handlers have returned before the end of the grace.
-// Else the error wraps ErrUnfinished, or a lasting error of Take, such as ErrMismatch or ErrClosed;
-// then Work drains its handlers as if ctx had ended. n must not be larger than WithMaxInFlight, or
-// than DefaultMaxInFlight without that option.
+// Else the error wraps ErrUnfinished, or a lasting error of Take, such as
+// framework.ErrMismatch or ErrClosed; then Work drains its handlers as if ctx had ended. n must not
+// be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace, pauses: defaultPauses}
 	err := q.engine.checkUsable()
 	if err == nil && handler == nil {
-		err = fmt.Errorf("%w: Work: the handler is nil", ErrOption)
+		err = fmt.Errorf("%w: Work: the handler is nil", errOption)
 	}
 	most := q.engine.settings.window
 	if most == 0 {
@@ -107,7 +107,7 @@ func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...
 	}
 	if err == nil && (n <= 0 || n > most) {
 		err = fmt.Errorf("%w: Work: %d workers, want 1 to %d, which is the most in flight (WithMaxInFlight)",
-			ErrOption, n, most)
+			errOption, n, most)
 	}
 	if err == nil {
 		o, err = recipe.ApplyOptions(o, opts)

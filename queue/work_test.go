@@ -285,10 +285,10 @@ func TestWorkRefusesInvalidArguments(t *testing.T) {
 			a.Work(t.Context(), 1, nothing, WithPauses(-1, 0)),
 			a.Work(t.Context(), 1, nothing, WithPauses(time.Second, 0)),
 			a.Work(t.Context(), 1, nothing, WithPauses(0, 1))} {
-			require.ErrorIs(t, err, ErrOption)
+			require.ErrorIs(t, err, errOption)
 		}
 		a.put("x")
-		require.ErrorIs(t, w.member("b", WithOrder(Strict)).Work(t.Context(), 2, nothing), ErrMismatch)
+		require.ErrorIs(t, w.member("b", WithOrder(Strict)).Work(t.Context(), 2, nothing), errMismatch)
 		ended := a.working(t.Context(), 2, nothing)
 		time.Sleep(time.Minute)
 		require.NoError(t, a.Close(t.Context()))

@@ -88,7 +88,7 @@ func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 }
 
 // writeAndWait queues a request and waits for its outcome. If ctx ends first, the request is
-// withdrawn, or its outcome is unknown: ErrUnknown.
+// withdrawn, or its outcome is unknown: framework.ErrOutcomeUnknown.
 func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework.OpResult, error) {
 	type outcome struct {
 		results []framework.OpResult
@@ -104,7 +104,7 @@ func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework
 		if w.withdrawRequest(r) {
 			return nil, failure.Ended(ctx)
 		}
-		return nil, fmt.Errorf("%w: %w", failure.Ended(ctx), ErrUnknown)
+		return nil, fmt.Errorf("%w: %w", failure.Ended(ctx), errUnknown)
 	}
 }
 
@@ -180,7 +180,7 @@ func (w *writer) writeBatch(requests []*writeRequest) {
 			}
 		case failure.IsTransient(err):
 			_ = back.Pause(ctx) // the next round sees the end of ctx
-		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, ErrNotQueue)) && !w.store.stale.Load() &&
+		case (errors.Is(err, framework.ErrNoNode) || errors.Is(err, errNotQueue)) && !w.store.stale.Load() &&
 			missing < maxMissingRetries:
 			missing++ // the queue may have been dropped: the next round finds out
 			w.forgetQueue()
@@ -264,7 +264,7 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session,
 		return w.resolveLost(ctx, requests, err), nil
 	case ctx.Err() != nil, errors.Is(err, framework.ErrClosed):
 		// the client was closed while the transaction was on its way
-		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+		err = fmt.Errorf("%w: %w", errUnknown, err)
 		w.finishAll(requests, err)
 		return nil, err
 	}
@@ -381,7 +381,7 @@ func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost
 		w.forgetQueue()
 		err = lost
 	}
-	w.finishAll(requests, fmt.Errorf("%w: %w", ErrUnknown, err))
+	w.finishAll(requests, fmt.Errorf("%w: %w", errUnknown, err))
 	return nil
 }
 

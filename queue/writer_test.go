@@ -80,7 +80,7 @@ func TestOutcomeIsUnknownWithoutMarker(t *testing.T) {
 		again := wr.resolveLost(t.Context(),
 			[]*writeRequest{{then: func(_ []framework.OpResult, err error) { outcome <- err }}}, framework.ErrSuspended)
 		require.Empty(t, again)
-		require.ErrorIs(t, <-outcome, ErrUnknown)
+		require.ErrorIs(t, <-outcome, errUnknown)
 		m.put("y")
 		m.put("z")
 		require.Equal(t, []string{"x", "y", "z"}, m.drain(3))

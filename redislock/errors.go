@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 var (
@@ -21,12 +23,8 @@ var (
 	// ErrNoGuard is returned for a transaction with the guard of a lease on Redis: ZooKeeper cannot
 	// check it. Pass the token to what the lock protects.
 	ErrNoGuard = errors.New("a lock on Redis has no guard")
-	// ErrForeign is returned when a key of the lock is used by something else.
-	ErrForeign = errors.New("the key is used by something else")
 	// ErrReplica is returned when the server only reads: connect to the primary, or by Sentinel.
 	ErrReplica = errors.New("the server is a replica")
-	// ErrInvalid is returned when a name, an option or the client cannot be used.
-	ErrInvalid = errors.New("invalid argument")
 )
 
 // explain names the reason of a server's refusal.
@@ -35,7 +33,7 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), "WRONGTYPE "): // older servers say first which script failed
-		return fmt.Errorf("%w: %w", ErrForeign, err)
+		return fmt.Errorf("%w: %w", errForeign, err)
 	case strings.Contains(err.Error(), "READONLY "):
 		return fmt.Errorf("%w: %w", ErrReplica, err)
 	}
@@ -61,3 +59,9 @@ func isTransient(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, net.ErrClosed)
 }
+
+// Kinds of errors of package framework, with texts of their own.
+var (
+	errForeign = failure.KindOf(failure.ErrForeign, "the key is used by something else")
+	errInvalid = failure.KindOf(failure.ErrInvalid, "invalid argument")
+)

@@ -51,7 +51,7 @@ func newLock(client redis.UniversalClient, name string, opts []Option) *lock {
 	l := &lock{client: client, name: name, keys: keysOf(name), clock: clock.System(),
 		work: make(chan func())}
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		l.err = fmt.Errorf("%w: the client is nil", ErrInvalid)
+		l.err = fmt.Errorf("%w: the client is nil", errInvalid)
 		return l
 	}
 	l.wakes.begin(client, name)
@@ -232,7 +232,7 @@ func (c *contender) read(a answer, sent time.Duration) (grant, error) {
 		c.mayHave = true
 		return grant{}, a.err
 	case len(a.numbers) != 2:
-		return grant{}, fmt.Errorf("%w: the answer has %d numbers, not 2", ErrForeign, len(a.numbers))
+		return grant{}, fmt.Errorf("%w: the answer has %d numbers, not 2", errForeign, len(a.numbers))
 	case !a.granted():
 		c.mayHave = c.mayHave || c.waits
 		return grant{}, refusal{time.Duration(a.numbers[1]) * time.Millisecond, a.numbers[1] == againSoon}
@@ -285,7 +285,8 @@ func (l *lock) send(ctx context.Context, script *redis.Script, args ...any) <-ch
 }
 
 // run calls f in another goroutine: in one that has just ended another call, if there is one. The
-// stack of a new one would have to grow for go-redis, which takes a tenth of the time of a free lock.
+// stack of a new one would have to grow for go-redis, which takes a tenth of the time of a free
+// lock.
 func (l *lock) run(f func()) {
 	select {
 	case l.work <- f:
@@ -321,7 +322,7 @@ func parse(v any, err error) answer {
 		if !ok {
 			f, err := strconv.ParseFloat(fmt.Sprint(one), 64)
 			if err != nil || math.Abs(f) > math.MaxInt64/2 {
-				return answer{err: fmt.Errorf("%w: the answer %.100q is no number", ErrForeign, fmt.Sprint(one))}
+				return answer{err: fmt.Errorf("%w: the answer %.100q is no number", errForeign, fmt.Sprint(one))}
 			}
 			n = int64(f)
 		}

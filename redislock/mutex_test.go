@@ -277,7 +277,8 @@ func TestACalledWaiterThatFindsANewcomerTriesAgain(t *testing.T) {
 		require.Less(t, time.Since(began), 10*time.Millisecond)
 		require.NoError(t, lease.Release(t.Context()))
 
-		// one that is called and cannot answer keeps the lock from the others no longer than a lost message
+		// one that is called and cannot answer keeps the lock from the others no longer than a lost
+		// message
 		toB.set(func(l *link) { l.delay = 0 })
 		lease, err = m.Lock(t.Context())
 		require.NoError(t, err)
@@ -411,18 +412,18 @@ func TestBadInput(t *testing.T) {
 			"WithLogger: the logger is nil": NewMutex(client, "orders", WithLogger(nil)),
 		} {
 			_, err := m.Lock(t.Context())
-			require.ErrorIs(t, err, ErrInvalid, says)
+			require.ErrorIs(t, err, errInvalid, says)
 			require.ErrorContains(t, err, strings.TrimSpace(says))
 			_, err = m.TryLock(t.Context())
-			require.ErrorIs(t, err, ErrInvalid, says)
+			require.ErrorIs(t, err, errInvalid, says)
 		}
 		_, err := NewRWLock(client, "orders", WithArrivalOrder()).virtual().RLock(t.Context())
-		require.ErrorIs(t, err, ErrInvalid)
+		require.ErrorIs(t, err, errInvalid)
 
 		_, err = s.Lpush("list", "element")
 		require.NoError(t, err)
 		_, err = NewMutex(client, "list").virtual().Lock(t.Context())
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, errForeign)
 		require.NoError(t, s.Set("{orders}:token", "many"))
 		_, err = NewMutex(client, "orders").virtual().Lock(t.Context())
 		require.ErrorContains(t, err, "not an integer")
@@ -475,7 +476,8 @@ func TestAWaiterOutlivesAFailover(t *testing.T) {
 	})
 }
 
-// A process that was paused may read the answer to a renewal after it has seen that the lease is over.
+// A process that was paused may read the answer to a renewal after it has seen that the lease is
+// over.
 func TestAnEndIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newExpiry(clock.Time(), time.Second)

@@ -70,9 +70,9 @@ func WithReentry() Option {
 	}
 }
 
-// WithArrivalOrder grants a Mutex in the order in which its callers have begun to wait. All users of
-// the name need the option: those without it do not wait in the line. A waiter that dies holds up
-// those behind it for up to seven seconds. A try does not overtake waiters.
+// WithArrivalOrder grants a Mutex in the order in which its callers have begun to wait. All users
+// of the name need the option: those without it do not wait in the line. A waiter that dies holds
+// up those behind it for up to seven seconds. A try does not overtake waiters.
 func WithArrivalOrder() Option {
 	return func(o *options) error {
 		o.inOrder = true
@@ -81,8 +81,8 @@ func WithArrivalOrder() Option {
 }
 
 // WithOnRenewalError calls f when a renewal has failed. The lease stands, and the renewal is
-// repeated, until the lease ends. f is called in a goroutine of the lease, which renews again when f
-// has returned.
+// repeated, until the lease ends. f is called in a goroutine of the lease, which renews again when
+// f has returned.
 func WithOnRenewalError(f func(err error)) Option {
 	return func(o *options) error {
 		if f == nil {
@@ -112,7 +112,7 @@ func optionsOf(opts []Option) (o options, err error) {
 			continue
 		}
 		if failed := opt(&o); failed != nil && err == nil {
-			err = fmt.Errorf("%w: %w", ErrInvalid, failed)
+			err = fmt.Errorf("%w: %w", errInvalid, failed)
 		}
 	}
 	return o, err
@@ -126,13 +126,13 @@ const maxName = 1024
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: the name is empty", ErrInvalid)
+		return fmt.Errorf("%w: the name is empty", errInvalid)
 	case len(name) > maxName:
-		return fmt.Errorf("%w: the name has %d bytes, at most %d are allowed", ErrInvalid, len(name), maxName)
+		return fmt.Errorf("%w: the name has %d bytes, at most %d are allowed", errInvalid, len(name), maxName)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return fmt.Errorf("%w: the name %+q has characters that cannot be printed", ErrInvalid, name)
+		return fmt.Errorf("%w: the name %+q has characters that cannot be printed", errInvalid, name)
 	case strings.ContainsAny(name, "{}"):
-		return fmt.Errorf("%w: the name %q has braces", ErrInvalid, name)
+		return fmt.Errorf("%w: the name %q has braces", errInvalid, name)
 	}
 	return nil
 }

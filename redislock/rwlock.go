@@ -20,7 +20,7 @@ var _ locks.Locker = (*RWLock)(nil)
 func NewRWLock(client redis.UniversalClient, name string, opts ...Option) *RWLock {
 	l := newLock(client, name, opts)
 	if l.err == nil && l.opts.inOrder {
-		l.err = fmt.Errorf("%w: %w", ErrInvalid, errors.New("WithArrivalOrder: a read-write lock has no order"))
+		l.err = fmt.Errorf("%w: %w", errInvalid, errors.New("WithArrivalOrder: a read-write lock has no order"))
 	}
 	return &RWLock{l}
 }

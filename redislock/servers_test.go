@@ -45,7 +45,8 @@ func redisProgram(t *testing.T) string {
 	return ""
 }
 
-// startServer starts a server on a free port, which another process may take before the server does.
+// startServer starts a server on a free port, which another process may take before the server
+// does.
 func startServer(t *testing.T, config ...string) *realServer {
 	program := redisProgram(t)
 	for range 10 {
@@ -232,10 +233,10 @@ func TestOnARealServer(t *testing.T) {
 	t.Run("refusals", func(t *testing.T) {
 		require.NoError(t, admin.LPush(ctx, "list", 1).Err())
 		_, err := NewMutex(admin, "list").Lock(ctx)
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, errForeign)
 		require.NoError(t, admin.Set(ctx, "{members}:readers", 1, 0).Err())
 		_, err = NewRWLock(admin, "members").RLock(ctx)
-		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorIs(t, err, errForeign)
 
 		guarded := startServer(t, `save ""`, "requirepass secret", "user weak on >weak ~* +@all -@scripting")
 		for says, o := range map[string]*redis.Options{
@@ -270,8 +271,8 @@ func TestOnARealServer(t *testing.T) {
 	})
 }
 
-// TestAFailoverGivesTheLockAway shows what these locks do not promise. The replica does not have the
-// lock when the primary dies, and grants it again; for a moment both leases stand.
+// TestAFailoverGivesTheLockAway shows what these locks do not promise. The replica does not have
+// the lock when the primary dies, and grants it again; for a moment both leases stand.
 func TestAFailoverGivesTheLockAway(t *testing.T) {
 	ctx := t.Context()
 	primary := startServer(t, `save ""`)

@@ -55,7 +55,7 @@ func TestUpdateEndsWithClose(t *testing.T) {
 		require.ErrorIs(t, g.Close(ctx), framework.ErrUnconfirmed)
 		synctest.Wait()
 		require.Len(t, updated, 1, "it has ended")
-		require.ErrorIs(t, <-updated, registry.ErrClosed)
+		require.ErrorIs(t, <-updated, framework.ErrClosed)
 		m.Link.Heal()
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // FuzzInstance: any data of a node is an instance that can be written again, or an error.
@@ -17,7 +19,7 @@ func FuzzInstance(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		i, err := decodeInstance("service", "id", data)
 		if err != nil {
-			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, err, framework.ErrBadRecord)
 			return
 		}
 		require.NoError(t, i.checkFields())

@@ -74,30 +74,30 @@ func (i Instance) HostPort(tls bool) string {
 	return net.JoinHostPort(i.Address, strconv.Itoa(port))
 }
 
-// checkFields returns why an instance cannot be used, or nil. The error wraps ErrInvalid. Any
-// client with write permission may have written the address.
+// checkFields returns why an instance cannot be used, or nil. The error wraps framework.ErrInvalid.
+// Any client with write permission may have written the address.
 func (i Instance) checkFields() error {
 	bad := func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune(`/\@?#%"<>`, r)
 	}
 	switch {
 	case i.Service == "" || framework.ValidatePath("/"+i.Service) != nil || strings.Contains(i.Service, "/"):
-		return fmt.Errorf("%w: %q cannot be a service's name", ErrInvalid, i.Service)
+		return fmt.Errorf("%w: %q cannot be a service's name", errInvalid, i.Service)
 	case i.ID == "" || framework.ValidatePath("/"+i.ID) != nil || strings.Contains(i.ID, "/"):
-		return fmt.Errorf("%w: %q cannot be an id", ErrInvalid, i.ID)
+		return fmt.Errorf("%w: %q cannot be an id", errInvalid, i.ID)
 	case i.Address == "" || len(i.Address) > 255 || strings.ContainsFunc(i.Address, bad) ||
 		strings.ContainsRune(i.Address, ':') && net.ParseIP(i.Address) == nil:
-		return fmt.Errorf("%w: %.300q cannot be an address, give a host name or an IP address", ErrInvalid, i.Address)
+		return fmt.Errorf("%w: %.300q cannot be an address, give a host name or an IP address", errInvalid, i.Address)
 	case i.Port < 0 || i.Port > 65535 || i.SSLPort < 0 || i.SSLPort > 65535 || i.Port == 0 && i.SSLPort == 0:
-		return fmt.Errorf("%w: ports %d and %d, one must be 1 to 65535", ErrInvalid, i.Port, i.SSLPort)
+		return fmt.Errorf("%w: ports %d and %d, one must be 1 to 65535", errInvalid, i.Port, i.SSLPort)
 	case i.Weight < 1 || i.Weight > maxWeight:
-		return fmt.Errorf("%w: weight %d, it must be 1 to %d", ErrInvalid, i.Weight, maxWeight)
+		return fmt.Errorf("%w: weight %d, it must be 1 to %d", errInvalid, i.Weight, maxWeight)
 	case len(i.Payload) > 0 && !json.Valid(i.Payload):
-		return fmt.Errorf("%w: payload %.100q is not JSON", ErrInvalid, i.Payload)
+		return fmt.Errorf("%w: payload %.100q is not JSON", errInvalid, i.Payload)
 	}
 	for k, v := range i.Metadata {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return fmt.Errorf("%w: metadata: %q: %q is not UTF-8", ErrInvalid, k, v)
+			return fmt.Errorf("%w: metadata: %q: %q is not UTF-8", errInvalid, k, v)
 		}
 	}
 	return parsePayload(i.Payload).checkHolds(i)
@@ -252,11 +252,11 @@ func (p payloadFields) checkHolds(i Instance) error {
 		return nil
 	}
 	if p.fields == nil {
-		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold %s", ErrInvalid,
+		return fmt.Errorf("%w: payload %.100q is not a JSON object, so it cannot hold %s", errInvalid,
 			i.Payload, cannot)
 	}
 	return fmt.Errorf("%w: payload %.100q has a field of another program with this name, so it cannot hold %s",
-		ErrInvalid, i.Payload, cannot)
+		errInvalid, i.Payload, cannot)
 }
 
 // encodeFor returns the payload for an instance. It writes the fields that differ, so what a Java
@@ -285,11 +285,11 @@ func (p payloadFields) encodeFor(i Instance) json.RawMessage {
 	return i.Payload
 }
 
-// decodeInstance decodes the data of an instance's node. The error wraps ErrInvalid.
+// decodeInstance decodes the data of an instance's node. The error wraps framework.ErrBadRecord.
 func decodeInstance(service, id string, data []byte) (Instance, error) {
 	var r instanceRecord
 	if err := json.Unmarshal(data, &r); err != nil {
-		return Instance{}, fmt.Errorf("%w: %s of %s: %w", ErrInvalid, id, service, err)
+		return Instance{}, fmt.Errorf("%w: instance %s of %s: %w", framework.ErrBadRecord, id, service, err)
 	}
 	p := parsePayload(r.Payload)
 	i := Instance{Service: service, ID: id, Weight: p.weight, Metadata: p.metadata, Disabled: p.disabled,
@@ -312,7 +312,10 @@ func decodeInstance(service, id string, data []byte) (Instance, error) {
 	if r.SSLPort != nil {
 		i.SSLPort = *r.SSLPort
 	}
-	return i, i.checkFields()
+	if err := i.checkFields(); err != nil {
+		return Instance{}, fmt.Errorf("%w: %w", framework.ErrBadRecord, err)
+	}
+	return i, nil
 }
 
 // encodeInstance returns the data for an instance's node. before is the node's former data, or nil;

@@ -28,7 +28,7 @@ func WithHealth(check func(context.Context) error, every time.Duration) Register
 	return func(o *registerOptions) error {
 		if check == nil || every <= 0 {
 			return fmt.Errorf("%w: WithHealth: an interval of %v: it must be above 0, and the check must not be nil",
-				ErrOption, every)
+				errOption, every)
 		}
 		o.health, o.every = check, every
 		return nil
@@ -40,7 +40,7 @@ func WithHealth(check func(context.Context) error, every time.Duration) Register
 func WithLinger(linger time.Duration) RegisterOption {
 	return func(o *registerOptions) error {
 		if linger < 0 {
-			return fmt.Errorf("%w: WithLinger: %v, it must not be below 0", ErrOption, linger)
+			return fmt.Errorf("%w: WithLinger: %v, it must not be below 0", errOption, linger)
 		}
 		o.linger = linger
 		return nil
@@ -87,7 +87,7 @@ func poolDefaults() poolOptions {
 func WithBalancer(b Balancer) PoolOption {
 	return func(o *poolOptions) error {
 		if b < LeastLoaded || b > Rendezvous {
-			return fmt.Errorf("%w: balancer %d", ErrOption, b)
+			return fmt.Errorf("%w: balancer %d", errOption, b)
 		}
 		o.balancer = b
 		return nil
@@ -100,7 +100,7 @@ func WithBalancer(b Balancer) PoolOption {
 func WithEjection(failures int, d time.Duration) PoolOption {
 	return func(o *poolOptions) error {
 		if failures < 1 || failures > 1<<20 || d <= 0 {
-			return fmt.Errorf("%w: ejection after %d failures for %v, both must be above 0", ErrOption, failures, d)
+			return fmt.Errorf("%w: ejection after %d failures for %v, both must be above 0", errOption, failures, d)
 		}
 		o.failures, o.ejection = int32(failures), d
 		return nil
@@ -113,7 +113,7 @@ func WithEjection(failures int, d time.Duration) PoolOption {
 func WithPanicThreshold(share float64) PoolOption {
 	return func(o *poolOptions) error {
 		if !(share >= 0 && share <= 1) {
-			return fmt.Errorf("%w: panic threshold %v, it must be 0 to 1", ErrOption, share)
+			return fmt.Errorf("%w: panic threshold %v, it must be 0 to 1", errOption, share)
 		}
 		o.threshold = share
 		return nil
@@ -127,7 +127,7 @@ func WithPanicThreshold(share float64) PoolOption {
 func WithRefresh(every time.Duration) PoolOption {
 	return func(o *poolOptions) error {
 		if every <= 0 {
-			return fmt.Errorf("%w: refresh each %v, it must be above 0", ErrOption, every)
+			return fmt.Errorf("%w: refresh each %v, it must be above 0", errOption, every)
 		}
 		o.refresh = every
 		return nil
@@ -146,7 +146,7 @@ func WithRefresh(every time.Duration) PoolOption {
 func WithFile(name string) PoolOption {
 	return func(o *poolOptions) (err error) {
 		if name == "" {
-			return fmt.Errorf("%w: WithFile: the file has no name", ErrOption)
+			return fmt.Errorf("%w: WithFile: the file has no name", errOption)
 		}
 		o.file, err = filepath.Abs(name)
 		return err

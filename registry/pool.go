@@ -104,7 +104,7 @@ type Picked struct {
 
 // Pick picks an instance for one call. Call Done at the end of that call. Pick waits for the first
 // list until ctx ends; with a list it does not wait. The error is that of ctx or wraps
-// ErrNoInstance, ErrInvalid, ErrOption, ErrClosed, framework.ErrInvalidPath, framework.ErrClosed or
+// ErrNoInstance, framework.ErrInvalid, framework.ErrClosed, framework.ErrInvalidPath or
 // framework.ErrNoAuth.
 func (p *Pool) Pick(ctx context.Context) (Picked, error) { return p.pickInstance(ctx, "") }
 
@@ -176,10 +176,10 @@ func (p *Pool) Instances(ctx context.Context) (all []Instance, at time.Time, err
 	return l.copyInstances(), l.at, nil
 }
 
-// Follow yields all instances, also disabled ones, ordered by id, now and after each change. A
-// slow reader skips to the latest list. Before the first list, it yields the errors of reads, such
-// as a missing permission, and goes on. It ends silently when ctx ends, and otherwise yields the
-// error last that ends it: ErrClosed, framework.ErrClosed, or that of NewPool's arguments.
+// Follow yields all instances, also disabled ones, ordered by id, now and after each change. A slow
+// reader skips to the latest list. Before the first list, it yields the errors of reads, such as a
+// missing permission, and goes on. It ends silently when ctx ends, and otherwise yields the error
+// last that ends it: framework.ErrClosed, or that of NewPool's arguments.
 func (p *Pool) Follow(ctx context.Context) iter.Seq2[[]Instance, error] {
 	return func(yield func([]Instance, error) bool) {
 		if p.err != nil {
@@ -194,7 +194,7 @@ func (p *Pool) Follow(ctx context.Context) iter.Seq2[[]Instance, error] {
 			p.mu.Lock()
 			l, updated, err := p.list.Load(), p.updated, p.failed
 			p.mu.Unlock()
-			closed := errors.Is(err, ErrClosed) || errors.Is(err, framework.ErrClosed)
+			closed := errors.Is(err, errClosed) || errors.Is(err, framework.ErrClosed)
 			switch {
 			case l != nil:
 				if all := l.copyInstances(); !yielded || !reflect.DeepEqual(all, shown) {
@@ -223,9 +223,10 @@ func (p *Pool) startOnce() { p.begin.Do(func() { p.tasks.Start(p.followLists) })
 
 // Close ends the pool, and waits until its goroutine has ended. It is a cleanup
 // (framework.Client.CleanupContext): it also waits if ctx has ended. If that lasts longer, the
-// error wraps framework.ErrUnconfirmed. Later calls return ErrClosed. Picked instances stay usable.
+// error wraps framework.ErrUnconfirmed. Later calls return framework.ErrClosed. Picked instances
+// stay usable.
 func (p *Pool) Close(ctx context.Context) error {
-	p.begin.Do(func() { p.storeFailure(ErrClosed) })
+	p.begin.Do(func() { p.storeFailure(errClosed) })
 	p.cancel()
 	return failure.Wrap("close the pool of", p.registry.serviceDir(p.service),
 		recipe.FinishCleanup(ctx, p.registry.client, p.tasks.Done(), nil))
@@ -264,7 +265,7 @@ func (p *Pool) followLists() {
 		began := time.Now()
 		err := p.registry.followService(p.ctx, p.service, p.opts.refresh, p.takeList)
 		if p.ctx.Err() != nil {
-			err = ErrClosed
+			err = errClosed
 		}
 		p.storeFailure(err)
 		if errors.Is(err, framework.ErrClosed) || pauses.Wait(p.ctx, began) != nil {
@@ -279,7 +280,7 @@ func (p *Pool) storeFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = err
-	if errors.Is(err, ErrClosed) || errors.Is(err, framework.ErrClosed) {
+	if errors.Is(err, errClosed) || errors.Is(err, framework.ErrClosed) {
 		p.list.Store(nil)
 	}
 	close(p.updated)

@@ -172,11 +172,11 @@ func TestAPoolThatIsClosed(t *testing.T) {
 		pick(t, p, 1, nil)
 		require.NoError(t, p.Close(t.Context()))
 		_, err := p.Pick(t.Context())
-		require.ErrorIs(t, err, registry.ErrClosed)
+		require.ErrorIs(t, err, framework.ErrClosed)
 		p = w.pool(m)
 		require.NoError(t, p.Close(t.Context()))
 		_, err = p.Pick(t.Context())
-		require.ErrorIs(t, err, registry.ErrClosed)
+		require.ErrorIs(t, err, framework.ErrClosed)
 		m.Link.Cut()
 		waits := w.pool(m)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -192,10 +192,10 @@ func TestAPoolThatIsClosed(t *testing.T) {
 		for _, o := range []registry.PoolOption{registry.WithBalancer(9), registry.WithEjection(0, 1),
 			registry.WithPanicThreshold(2), registry.WithRefresh(0)} {
 			_, err := w.pool(m, nil, o).Pick(t.Context())
-			require.ErrorIs(t, err, registry.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		_, err = registry.NewPool(m.Client, base, "a/b").Pick(t.Context())
-		require.ErrorIs(t, err, registry.ErrInvalid)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }
 
@@ -396,7 +396,7 @@ func TestABadFileOfAPoolIsIgnored(t *testing.T) {
 		}
 		pick(t, w.pool(m, registry.WithFile(filepath.Join(t.TempDir(), "missing", "x"))), 1, nil)
 		_, err = w.pool(m, registry.WithFile("")).Pick(t.Context())
-		require.ErrorIs(t, err, registry.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }
 
@@ -438,14 +438,14 @@ func TestChangesAreYieldedOnce(t *testing.T) {
 		c.Link.Heal()
 		step()
 		require.NoError(t, p.Close(t.Context()))
-		require.ErrorIs(t, <-done, registry.ErrClosed)
+		require.ErrorIs(t, <-done, framework.ErrClosed)
 		_, goesOn := <-done
 		require.False(t, goesOn)
 		mu.Lock()
 		defer mu.Unlock()
 		require.Equal(t, []string{"", "one ", "one! "}, shown)
 		for _, err := range w.pool(c, nil, registry.WithRefresh(0)).Follow(t.Context()) {
-			require.ErrorIs(t, err, registry.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 	})
 }

@@ -65,7 +65,7 @@ type pendingChange struct {
 // and then returns ErrTaken. Register an id once with a client: a second registration with the same
 // id and client may take the first one's node for its own when a reply is lost.
 //
-// The error wraps ErrInvalid, ErrOption, ErrTaken, framework.ErrInvalidPath, framework.ErrClosed,
+// The error wraps framework.ErrInvalid, ErrTaken, framework.ErrInvalidPath, framework.ErrClosed,
 // framework.ErrAuthFailed, framework.ErrNoAuth, framework.ErrQuotaExceeded or
 // framework.ErrTooLarge, or is that of ctx. Then the instance does not stay registered: if a create
 // is under way or has created the node, the node is deleted in the background. While the connection
@@ -147,10 +147,10 @@ func (g *Registration) Err() error {
 // them. It may call Instance, Done and Err, and no other methods of the registration. If the first
 // call of apply panics, there is no change.
 //
-// The error wraps ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded or
+// The error wraps framework.ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded or
 // framework.ErrNoAuth if the change is refused, or if the instance cannot be registered again at
-// present: the registration goes on without the change. Otherwise it wraps ErrClosed or the error
-// that ended the registration, or is that of ctx; then the change may still be made.
+// present: the registration goes on without the change. Otherwise it wraps framework.ErrClosed or
+// the error that ended the registration, or is that of ctx; then the change may still be made.
 func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error {
 	one := &pendingChange{done: make(chan struct{}), apply: func(i *Instance) {
 		service, id := i.Service, i.ID
@@ -164,7 +164,7 @@ func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error 
 	err := probe.checkFields()
 	g.mu.Lock()
 	if g.closed {
-		err = ErrClosed
+		err = errClosed
 	}
 	if err != nil {
 		g.mu.Unlock()
@@ -250,7 +250,7 @@ func (g *Registration) keepOnSessions() {
 			err)
 	}
 	if g.ctx.Err() != nil {
-		err = ErrClosed
+		err = errClosed
 	}
 	g.err = err
 	g.cancel() // ends the health checks, too
@@ -325,7 +325,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 			_, _, err = recipe.WaitForFirst(g.ctx, s.Context(), recipe.Sources{Watch: w, Signal: g.wake})
 		}
 		w.Stop()
-		if errors.Is(err, ErrNotFound) || errors.Is(err, recipe.ErrAgain) {
+		if errors.Is(err, errNotFound) || errors.Is(err, recipe.ErrAgain) {
 			continue // another client has deleted or changed the node
 		}
 		if err != nil {
@@ -445,7 +445,8 @@ func (g *Registration) makeChanges(s *framework.Session) error {
 
 // isRefusal reports whether a change was refused, by this package or by the servers.
 func isRefusal(err error) bool {
-	for _, reason := range []error{ErrInvalid, framework.ErrTooLarge, framework.ErrQuotaExceeded, framework.ErrNoAuth} {
+	for _, reason := range []error{errInvalid, framework.ErrBadRecord, framework.ErrTooLarge,
+		framework.ErrQuotaExceeded, framework.ErrNoAuth} {
 		if errors.Is(err, reason) {
 			return true
 		}

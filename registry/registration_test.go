@@ -50,11 +50,11 @@ func TestAnInstanceIsRegisteredAgain(t *testing.T) {
 		require.NoError(t, r.Enable(t.Context(), billing, "one"))
 		require.NoError(t, g.Close(t.Context()))
 		require.NoError(t, g.Close(t.Context()))
-		require.ErrorIs(t, g.Err(), registry.ErrClosed)
+		require.ErrorIs(t, g.Err(), framework.ErrClosed)
 		require.Empty(t, w.Children(base+"/billing"))
-		require.ErrorIs(t, g.Disable(t.Context(), "x"), registry.ErrClosed)
-		require.ErrorIs(t, r.Disable(t.Context(), billing, "one", "x"), registry.ErrNotFound)
-		require.ErrorIs(t, r.Disable(t.Context(), billing, "a/b", "x"), registry.ErrNotFound)
+		require.ErrorIs(t, g.Disable(t.Context(), "x"), framework.ErrClosed)
+		require.ErrorIs(t, r.Disable(t.Context(), billing, "one", "x"), framework.ErrNotFound)
+		require.ErrorIs(t, r.Disable(t.Context(), billing, "a/b", "x"), framework.ErrNotFound)
 	})
 }
 
@@ -127,13 +127,13 @@ func TestARegistrationThatIsGivenUpLeavesNoNode(t *testing.T) {
 			{Service: billing, Address: "a", Port: 1, Weight: 1001},
 		} {
 			_, err := r.Register(t.Context(), i)
-			require.ErrorIs(t, err, registry.ErrInvalid, "%+v", i)
+			require.ErrorIs(t, err, framework.ErrInvalid, "%+v", i)
 		}
 		g := w.register(m, "one")
-		require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "" }), registry.ErrInvalid)
+		require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "" }), framework.ErrInvalid)
 		_, err = r.Register(t.Context(), registry.Instance{Service: billing, Address: "a", Port: 1},
 			registry.WithHealth(nil, 0))
-		require.ErrorIs(t, err, registry.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = registry.New(nil, base).Register(t.Context(), registry.Instance{})
 		require.ErrorContains(t, err, "client is nil")
 		require.NoError(t, m.Close(t.Context()))
@@ -225,12 +225,12 @@ func TestAnInstanceIsCuratorsJSON(t *testing.T) {
 		}
 		for _, payload := range []string{`"text"`, "{", "[]"} {
 			require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Payload = []byte(payload) }),
-				registry.ErrInvalid, "it cannot hold the weight")
+				framework.ErrInvalid, "it cannot hold the weight")
 		}
 		require.NoError(t, g.Update(t.Context(),
 			func(i *registry.Instance) { i.Payload, i.Weight, i.Metadata, i.URISpec = []byte(`"text"`), 1, nil, "" }))
 		require.Contains(t, w.data("one"), `"payload":"text"`)
-		require.ErrorIs(t, r.Disable(t.Context(), billing, "x2", ""), registry.ErrInvalid)
+		require.ErrorIs(t, r.Disable(t.Context(), billing, "x2", ""), framework.ErrBadRecord)
 		require.Equal(t, "hello", w.data("x2"))
 		names, err := r.Services(t.Context())
 		require.NoError(t, err)
@@ -386,8 +386,8 @@ func TestDrainOfAnOverwrittenNode(t *testing.T) {
 		g, other := w.register(w.member("a"), "one"), w.member("b")
 		_, err := other.Set(t.Context(), base+"/billing/one", []byte("junk"), framework.AnyVersion)
 		require.NoError(t, err)
-		require.ErrorIs(t, g.Drain(t.Context()), registry.ErrInvalid)
-		require.ErrorIs(t, g.Err(), registry.ErrClosed)
+		require.ErrorIs(t, g.Drain(t.Context()), framework.ErrBadRecord)
+		require.ErrorIs(t, g.Err(), framework.ErrClosed)
 		require.Empty(t, w.Children(base+"/billing"))
 	})
 }
@@ -488,7 +488,7 @@ func TestARefusedRegistrationIsTriedAgain(t *testing.T) {
 			require.Empty(t, w.Children(base+"/billing"))
 			end()
 		}
-		require.ErrorIs(t, g.Err(), registry.ErrClosed)
+		require.ErrorIs(t, g.Err(), framework.ErrClosed)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := registry.New(m.Client, base).Register(ctx, registry.Instance{Service: billing, Address: "a", Port: 1})
@@ -551,7 +551,7 @@ func TestTextsOfAnInstanceAreWrittenOnce(t *testing.T) {
 			version = n.Stat.Version
 		}
 		err := g.Update(t.Context(), func(i *registry.Instance) { i.Metadata = map[string]string{"k": "\xff"} })
-		require.ErrorIs(t, err, registry.ErrInvalid)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, "is not UTF-8")
 	})
 }

@@ -80,9 +80,9 @@ func (r *Registry) Instances(ctx context.Context, service string) (all []Instanc
 // on its next session, if its process has noticed. Any client with write permission may disable an
 // instance, also one of a Java program.
 //
-// The error wraps ErrNotFound, ErrInvalid if the node's data is not a valid instance,
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the
-// change may have been made.
+// The error wraps framework.ErrNotFound, framework.ErrBadRecord if the node's data is not a valid
+// instance, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of
+// ctx; then the change may have been made.
 func (r *Registry) Disable(ctx context.Context, service, id, reason string) error {
 	if reason == "" {
 		reason = "disabled"
@@ -104,7 +104,7 @@ func (r *Registry) changeInstance(ctx context.Context, service, id string, chang
 		return r.err
 	}
 	if (Instance{Service: service, ID: id, Address: "x", Port: 1, Weight: 1}).checkFields() != nil {
-		return ErrNotFound
+		return errNotFound
 	}
 	return recipe.OnSession(ctx, r.client, func(s *framework.Session) error {
 		_, _, err := writeChange(ctx, s, r.serviceDir(service), id, 0, change)
@@ -120,15 +120,15 @@ func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnkno
 // at the version that it has read. The same transaction writes the directory, so that pools read
 // the instances again. If owner is not 0, the node must belong to that session. writeChange does
 // not write if change makes no difference. It returns the instance and the node's data. The error
-// wraps ErrNotFound, ErrInvalid, or recipe.ErrAgain if another client has changed the instance
-// meanwhile.
+// wraps framework.ErrNotFound, framework.ErrBadRecord, or recipe.ErrAgain if another client has
+// changed the instance meanwhile.
 func writeChange(ctx context.Context, s *framework.Session, dir, id string, owner int64,
 	change func(*Instance)) (Instance, []byte, error) {
 	_, service := znode.Split(dir)
 	node := znode.Join(dir, id)
 	data, st, err := s.Get(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) || err == nil && owner != 0 && st.EphemeralOwner != owner {
-		return Instance{}, nil, ErrNotFound
+		return Instance{}, nil, errNotFound
 	}
 	if err != nil {
 		return Instance{}, nil, err

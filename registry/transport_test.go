@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/registry"
 )
 
@@ -50,7 +51,7 @@ func TestTransportSendsToInstances(t *testing.T) {
 		require.Equal(t, 1, hosts["h1:8443"])
 		require.NoError(t, p.Close(t.Context()))
 		_, err = client.Post("http://billing.internal/x", "text/plain", strings.NewReader("x"))
-		require.ErrorIs(t, err, registry.ErrClosed)
+		require.ErrorIs(t, err, framework.ErrClosed)
 	})
 }
 

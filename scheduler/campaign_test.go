@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // TestAMemberWithSpreadJobsAloneStaysOutOfTheElection starts the member without leader jobs first:

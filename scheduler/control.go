@@ -15,8 +15,8 @@ import (
 // OverlapReplace when the run that goes on has ended. MinHold delays it. If runs follow each other
 // without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
 // stored, so it survives this member and the owner. It is stored once, also when replies are lost.
-// The error wraps ErrUnknownJob, ErrInvalidJob, ErrTooManyPending, framework.ErrBadRecord or
-// framework.ErrNewer.
+// The error wraps framework.ErrNotFound, framework.ErrInvalid, ErrTooManyPending,
+// framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
 		if len(st.Pending) >= maxPending {
@@ -31,7 +31,7 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 // goes on is not disturbed. If its member dies or stops, a tick's run is not repeated before
 // Resume; a run that was asked for with Trigger is repeated, as if the job were not paused. Ticks
 // that are due meanwhile are missed. Pausing a paused job has no effect. Its error wraps
-// ErrUnknownJob, ErrInvalidJob, framework.ErrBadRecord or framework.ErrNewer.
+// framework.ErrNotFound, framework.ErrInvalid, framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
 	return s.changeState(ctx, "pause", name, func(st *jobState, now time.Time, _ string) (bool, error) {
 		if !st.Paused.IsZero() {
@@ -62,7 +62,7 @@ func (s *Scheduler) Resume(ctx context.Context, name string) error {
 
 // Reschedule changes a job's schedule for all members, until a release gives it another one. See
 // the package's documentation. It records due ticks of the old schedule that were not run as
-// missed, with ReasonChanged. Its error wraps ErrInvalidSpec or is one of those of Pause.
+// missed, with ReasonChanged. Its error wraps framework.ErrInvalid or is one of those of Pause.
 func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *time.Location) error {
 	schedule, err := ParseSpec(spec, zone)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 // start of a member after that deletes it. At most 256 such records are kept, beside those of jobs
 // that still run.
 //
-// Its error wraps ErrUnknownJob, ErrInvalidJob, framework.ErrBadRecord or framework.ErrNewer. A
-// record that cannot be read has to be deleted by hand.
+// Its error wraps framework.ErrNotFound, framework.ErrInvalid, framework.ErrBadRecord or
+// framework.ErrNewer. A record that cannot be read has to be deleted by hand.
 func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	var generation int64
 	err := s.changeState(ctx, "remove", name, func(st *jobState, now time.Time, _ string) (bool, error) {
@@ -137,7 +137,7 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 		}
 		passed = nil
 		if !state.Removed.IsZero() {
-			return fmt.Errorf("%w %q", ErrUnknownJob, name)
+			return fmt.Errorf("%w %q", errUnknownJob, name)
 		}
 		now, err := s.store.ensembleTime(ctx, session)
 		if err != nil {

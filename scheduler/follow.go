@@ -107,10 +107,10 @@ func (f *changeFollower) stopReplacedRuns(ctx context.Context, name string) erro
 	}
 	state, err := newStateCache(f.store.nodes.Job(name)).readState(ctx, f.session)
 	switch {
-	case errors.Is(err, ErrUnknownJob) && j != nil:
+	case errors.Is(err, errUnknownJob) && j != nil:
 		f.removed(j)
 		return nil
-	case errors.Is(err, ErrUnknownJob):
+	case errors.Is(err, errUnknownJob):
 		for _, r := range present {
 			r.stop(ErrRemoved)
 		}
@@ -197,13 +197,13 @@ func (f *changeFollower) mayBeRemoved(ctx context.Context) (func(name string) bo
 func (f *changeFollower) isRemoved(ctx context.Context, j *job) (bool, error) {
 	cache := newStateCache(f.store.nodes.Job(j.Name))
 	state, err := cache.readState(ctx, f.session)
-	if errors.Is(err, ErrUnknownJob) {
+	if errors.Is(err, errUnknownJob) {
 		if err = f.session.Sync(ctx, cache.node); err == nil {
 			state, err = cache.readState(ctx, f.session)
 		}
 	}
 	switch {
-	case errors.Is(err, ErrUnknownJob):
+	case errors.Is(err, errUnknownJob):
 		return true, nil
 	case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer):
 		return false, nil

@@ -58,12 +58,12 @@ func TestBadJobsAreRefused(t *testing.T) {
 		}),
 	} {
 		err := s.Add(j)
-		require.ErrorIs(t, err, ErrInvalidJob, says)
+		require.ErrorIs(t, err, errInvalidJob, says)
 		require.ErrorContains(t, err, says)
 	}
 	require.ErrorIs(t, s.Run(t.Context()), ErrNoJobs)
 	require.NoError(t, s.Add(good(func(*Job) {})))
-	require.ErrorIs(t, s.Add(Job{Name: "a", Spec: "@daily", Run: nop}), ErrDuplicateJob)
+	require.ErrorIs(t, s.Add(Job{Name: "a", Spec: "@daily", Run: nop}), errDuplicateJob)
 }
 
 func TestBadArgumentsComeFromEveryCall(t *testing.T) {
@@ -92,16 +92,16 @@ func TestBadArgumentsComeFromEveryCall(t *testing.T) {
 		} {
 			require.ErrorContains(t, err, says)
 			if strings.HasPrefix(says, "With") {
-				require.ErrorIs(t, err, ErrInvalidOption)
+				require.ErrorIs(t, err, errInvalidOption)
 			}
 		}
 	}
 	s := New(idle(t), "/s")
 	for _, err := range []error{s.Trigger(ctx, "a/b"), s.Pause(ctx, ""), s.Resume(ctx, ".."), s.Remove(ctx, "a/b"),
 		s.Reschedule(ctx, "a/b", "@daily", nil)} {
-		require.ErrorIs(t, err, ErrInvalidJob)
+		require.ErrorIs(t, err, errInvalidJob)
 	}
-	require.ErrorIs(t, s.Reschedule(ctx, "a", "soon", nil), ErrInvalidSpec)
+	require.ErrorIs(t, s.Reschedule(ctx, "a", "soon", nil), errInvalidSpec)
 	_, err := s.State(ctx, "a/b")
-	require.ErrorIs(t, err, ErrInvalidJob)
+	require.ErrorIs(t, err, errInvalidJob)
 }

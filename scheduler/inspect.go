@@ -110,8 +110,8 @@ type Finding struct {
 const overdueAfter = OnTime + MaxAhead + behindAfter
 
 // Inspect reports on a job. It only reads, from the connected server, which may lag behind the
-// others. This member need not have the job, and need not run. Its error wraps ErrUnknownJob,
-// ErrInvalidJob, framework.ErrBadRecord or framework.ErrNewer.
+// others. This member need not have the job, and need not run. Its error wraps
+// framework.ErrNotFound, framework.ErrInvalid, framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error) {
 	state, err := s.State(ctx, name)
 	if err != nil {

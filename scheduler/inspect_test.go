@@ -3,10 +3,11 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 )
@@ -217,7 +218,7 @@ func TestADescriptionIsReplacedAsASchedule(t *testing.T) {
 		require.True(t, st.Since.IsZero(), "the schedule is the same")
 		w.start("c", described("third", 0))
 		require.Equal(t, "second", w.state("j").Description, "of a higher revision")
-		require.ErrorIs(t, w.member("d", nil).Add(described("\xff", 0)[0]), ErrInvalidJob)
+		require.ErrorIs(t, w.member("d", nil).Add(described("\xff", 0)[0]), errInvalidJob)
 	})
 }
 

@@ -111,7 +111,7 @@ func newJob(j Job) (*job, error) {
 		schedule, err = ParseSpec(j.Spec, j.Location)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w %q: %w", ErrInvalidJob, j.Name, err)
+		return nil, fmt.Errorf("%w %q: %w", errInvalidJob, j.Name, err)
 	}
 	j.Labels = maps.Clone(j.Labels)
 	created := &job{Job: j, schedule: schedule}
@@ -159,14 +159,14 @@ func notNegative(name string, d time.Duration) error {
 func validName(name string) error {
 	switch {
 	case name == "":
-		return fmt.Errorf("%w: the name is empty", ErrInvalidJob)
+		return fmt.Errorf("%w: the name is empty", errInvalidJob)
 	case len(name) > maxName:
-		return fmt.Errorf("%w: the name has %d bytes: want at most %d", ErrInvalidJob, len(name), maxName)
+		return fmt.Errorf("%w: the name has %d bytes: want at most %d", errInvalidJob, len(name), maxName)
 	case strings.Contains(name, "/"):
-		return fmt.Errorf("%w %q: the name contains a slash", ErrInvalidJob, name)
+		return fmt.Errorf("%w %q: the name contains a slash", errInvalidJob, name)
 	}
 	if err := framework.ValidatePath("/" + name); err != nil {
-		return fmt.Errorf("%w %q: %w", ErrInvalidJob, name, err)
+		return fmt.Errorf("%w %q: %w", errInvalidJob, name, err)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (r *jobsReader) readStates(ctx context.Context) error {
 		state, err := storedState(s.nodes, name, n)
 		if err == nil {
 			s.states = append(s.states, state)
-		} else if !errors.Is(err, ErrUnknownJob) {
+		} else if !errors.Is(err, errUnknownJob) {
 			s.errs = append(s.errs, err)
 		}
 	}, func(s *readScheduler, err error) { s.errs = append(s.errs, failure.Wrap("jobs", string(s.nodes), err)) })

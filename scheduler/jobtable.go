@@ -30,18 +30,19 @@ func newJobTable() *jobTable {
 	return &jobTable{changed: make(chan struct{}, 1), jobs: map[string]*job{}, runs: map[string]*keptRuns{}}
 }
 
-// addJob adds a job. Its error wraps ErrDuplicateJob.
+// addJob adds a job. Its error wraps framework.ErrInvalid.
 func (t *jobTable) addJob(j *job) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.jobs[j.Name] != nil {
-		return fmt.Errorf("%w %q", ErrDuplicateJob, j.Name)
+		return fmt.Errorf("%w %q", errDuplicateJob, j.Name)
 	}
 	t.storeJob(j)
 	return nil
 }
 
-// replaceJob replaces a job's definition and returns the old one. Its error wraps ErrUnknownJob.
+// replaceJob replaces a job's definition and returns the old one. Its error wraps
+// framework.ErrNotFound.
 func (t *jobTable) replaceJob(j *job) (old *job, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +59,7 @@ func (t *jobTable) replaceJob(j *job) (old *job, err error) {
 }
 
 func errNotHere(name string) error {
-	return fmt.Errorf("%w %q: this member does not have it", ErrUnknownJob, name)
+	return fmt.Errorf("%w %q: this member does not have it", errUnknownJob, name)
 }
 
 // storeJob stores a definition, which uses the job's runs from now on. The table is locked.

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Option changes how a scheduler works. Its error, which wraps ErrInvalidOption, is returned by
+// Option changes how a scheduler works. Its error, which wraps framework.ErrInvalid, is returned by
 // every call.
 type Option func(*settings) error
 
@@ -48,7 +48,7 @@ func newSettings(opts []Option) (settings, error) {
 }
 
 func invalidOption(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalidOption}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errInvalidOption}, args...)...)
 }
 
 // WithGrace lets runs go on for d when the scheduler is stopped, before their contexts end. Default

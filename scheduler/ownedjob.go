@@ -110,9 +110,9 @@ func (o *ownedJob) retryTime(err error) time.Time {
 func (o *ownedJob) planAndAct(synced bool) (planAgain bool, err error) {
 	state, err := o.cache.readState(o.session.Context(), o.session)
 	switch {
-	case errors.Is(err, ErrUnknownJob) && !synced:
+	case errors.Is(err, errUnknownJob) && !synced:
 		return true, nil
-	case errors.Is(err, ErrUnknownJob):
+	case errors.Is(err, errUnknownJob):
 		o.removed(o.job)
 		return false, nil
 	case err != nil:

@@ -327,7 +327,7 @@ func TestStuckRunIsReported(t *testing.T) {
 		require.Len(t, w.log.ticks(), 1, "its claim keeps the next from starting")
 		a.stop()
 		err := <-a.done
-		require.ErrorIs(t, err, ErrStuck)
+		require.ErrorIs(t, err, errStuck)
 		require.ErrorContains(t, err, `"j"`)
 		close(free)
 		synctest.Wait()
@@ -342,7 +342,7 @@ func TestOutcomesTellWhyARunHasEnded(t *testing.T) {
 	why := errors.New("why")
 	for want, c := range map[Outcome][2]error{
 		Succeeded: {nil, ErrDrained}, Failed: {why, nil}, Stopped: {why, ErrDrained}, Replaced: {why, ErrReplaced},
-		Panicked: {fmt.Errorf("%w: x", ErrPanic), nil}, TimedOut: {fmt.Errorf("%w: x", ErrTimeout), nil},
+		Panicked: {fmt.Errorf("%w: x", errPanic), nil}, TimedOut: {fmt.Errorf("%w: x", ErrTimeout), nil},
 	} {
 		require.Equal(t, want, outcomeOf(c[0], c[1]))
 	}
@@ -375,6 +375,6 @@ func TestTheHistoryIsARing(t *testing.T) {
 		require.EqualValues(t, 5, w.state("j").Failures)
 		require.Len(t, w.Children(testPath+"/jobs/j"), 4)
 		_, err = a.Runs(t.Context(), "k")
-		require.ErrorIs(t, err, ErrUnknownJob)
+		require.ErrorIs(t, err, errUnknownJob)
 	})
 }

@@ -24,8 +24,8 @@ func (s *Scheduler) Jobs(ctx context.Context) ([]State, error) {
 }
 
 // State reads the stored state of a job, which this member need not have, from the connected
-// server, which may lag behind the others. Its error wraps ErrUnknownJob, ErrInvalidJob,
-// framework.ErrBadRecord or framework.ErrNewer.
+// server, which may lag behind the others. Its error wraps framework.ErrNotFound,
+// framework.ErrInvalid, framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 	if err := s.checkName(name); err != nil {
 		return State{}, failure.Wrap("state", s.Path(), err)
@@ -37,7 +37,7 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 // Runs returns the latest runs of a job, the newest first: those that go on, and as many of those
 // that have ended as WithHistory keeps. After WithHistory was lowered, it also returns old runs,
 // whose nodes stay until the job is removed. This member need not have the job. Its error wraps
-// ErrUnknownJob, ErrInvalidJob, framework.ErrBadRecord or framework.ErrNewer.
+// framework.ErrNotFound, framework.ErrInvalid, framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) {
 	state, err := s.State(ctx, name)
 	if err != nil {

@@ -100,12 +100,12 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
 		cache := newStateCache(r.store.nodes.Job(j.Name))
 		state, err := cache.readState(ctx, session)
-		unknown := errors.Is(err, ErrUnknownJob) || err == nil && !state.Removed.IsZero()
+		unknown := errors.Is(err, errUnknownJob) || err == nil && !state.Removed.IsZero()
 		switch {
 		case unknown && j.updated && j.entered.Load():
 			r.removed(j)
 			return nil
-		case errors.Is(err, ErrUnknownJob):
+		case errors.Is(err, errUnknownJob):
 			created = true
 			return r.createState(ctx, session, j)
 		case unknown:
@@ -264,7 +264,7 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 		switch {
 		case o.job.dropped.Load(), o.job.updated && err == nil && !state.Removed.IsZero():
 			continue
-		case errors.Is(err, ErrUnknownJob): // it was removed meanwhile
+		case errors.Is(err, errUnknownJob): // it was removed meanwhile
 			err = r.createState(ctx, session, o.job)
 		case err == nil && !state.Removed.IsZero():
 			err = r.replaceTombstone(ctx, session, o.job, o.cache, state)

@@ -162,7 +162,7 @@ func (e *execution) runWithRetries(hold primitives.Hold) error {
 }
 
 // runOnce calls the job once, within its timeout. A panic, and the end of the job's goroutine, are
-// errors that wrap ErrPanic.
+// errors that wrap framework.ErrPanic.
 func (e *execution) runOnce(ctx context.Context) error {
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if e.job.Timeout > 0 {
@@ -170,7 +170,7 @@ func (e *execution) runOnce(ctx context.Context) error {
 	}
 	defer cancel()
 	defer e.watchReturn(within)()
-	err := usercode.Call(e.report.log, ErrPanic, "a job",
+	err := usercode.Call(e.report.log, errPanic, "a job",
 		[]any{"path", e.report.path, "job", e.job.Name, "run", e.record.ID},
 		func() error { return e.job.Run(within, e.describeRun()) })
 	if err != nil && errors.Is(context.Cause(within), ErrTimeout) {
@@ -252,7 +252,7 @@ func outcomeOf(err, why error) Outcome {
 		return Succeeded
 	case errors.Is(err, errStoppedBetweenTries):
 		return Stopped
-	case errors.Is(err, ErrPanic):
+	case errors.Is(err, errPanic):
 		return Panicked
 	case errors.Is(err, ErrTimeout):
 		return TimedOut
@@ -274,7 +274,7 @@ func (e *execution) updateRecord(change func(state *jobState, i int) ([]tolerant
 	for e.session.Err() == nil {
 		err := e.updateRecordOnce(change)
 		switch {
-		case err == nil, errors.Is(err, ErrUnknownJob):
+		case err == nil, errors.Is(err, errUnknownJob):
 			return nil
 		case errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
 			errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge):

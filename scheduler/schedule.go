@@ -247,7 +247,7 @@ func latestOf(times ...time.Time) time.Time { return slices.MaxFunc(times, time.
 func readSchedule(spec, zone string) (Schedule, error) {
 	in, err := readZone(zone)
 	if err != nil {
-		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, spec, err)
+		return Schedule{}, fmt.Errorf("%w %q: %w", errInvalidSpec, spec, err)
 	}
 	return ParseSpec(spec, in)
 }

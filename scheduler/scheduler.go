@@ -72,7 +72,7 @@ func (s *Scheduler) Path() string { return string(s.store.nodes) }
 
 // Add gives this member a job, before Run or while it runs. In the latter case the job is
 // registered in the background, and failures of it are logged, reported to the observer and
-// retried. Its error wraps ErrInvalidJob, ErrInvalidSpec or ErrDuplicateJob.
+// retried. Its error wraps framework.ErrInvalid.
 func (s *Scheduler) Add(j Job) error {
 	added, err := s.defineJob(j)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Scheduler) defineJob(j Job) (*job, error) {
 // description or revision that differs replaces the stored schedule as when a member is started
 // with it, and in the background as with Add. Other members keep their own definitions.
 //
-// Its error wraps ErrInvalidJob, ErrInvalidSpec, or ErrUnknownJob if this member does not have the
+// Its error wraps framework.ErrInvalid, or framework.ErrNotFound if this member does not have the
 // job.
 func (s *Scheduler) Update(j Job) error {
 	updated, err := s.defineJob(j)
@@ -132,7 +132,8 @@ func (s *Scheduler) replaceDefinition(updated *job) error {
 // OnLeader, its ticks wait. The member that gets the job runs or misses them by its misfire policy.
 // This member may Add the job again.
 //
-// Its error wraps ErrInvalidJob, or ErrUnknownJob if this member does not have the job.
+// Its error wraps framework.ErrInvalid, or framework.ErrNotFound if this member does not have the
+// job.
 func (s *Scheduler) Withdraw(name string) error {
 	err := s.checkName(name)
 	if err == nil {
@@ -148,9 +149,10 @@ func (s *Scheduler) Withdraw(name string) error {
 
 // Run registers the jobs, becomes a member, and runs the jobs that belong to this member, until ctx
 // ends. Then it starts no further run, other members take the jobs over at once, and runs that go
-// on here may finish within the grace (WithGrace); after that their contexts end. Run returns
-// once all runs have returned and their outcomes are stored: nil, or an error that wraps ErrStuck
-// and names the jobs with a run that has not returned within WithStuckAfter.
+// on here may finish within the grace (WithGrace); after that their contexts end. Run returns once
+// all runs have returned and their outcomes are stored: nil, or an error that wraps
+// framework.ErrUnfinished and names the jobs with a run that has not returned within
+// WithStuckAfter.
 //
 // Otherwise its error wraps framework.ErrBadRecord or framework.ErrNewer, when a job's stored state
 // cannot be read; ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed,
@@ -192,7 +194,7 @@ func (s *Scheduler) runJobs(ctx context.Context) error {
 	}
 	var stuck error
 	if !a.drainRuns(drain.Grace(ctx, s.settings.grace), s.settings.stuckAfter) {
-		stuck = fmt.Errorf("%w: %q", ErrStuck, s.jobs.runningNames())
+		stuck = fmt.Errorf("%w: %q", errStuck, s.jobs.runningNames())
 	}
 	a.finish()
 	a.listeners.Wait()

@@ -44,7 +44,7 @@ func TestAWeekOfTicks(t *testing.T) {
 		require.Equal(t, "hourly", reports[0].Name)
 		require.Equal(t, began.Add((7*24+1)*time.Hour).UTC(), reports[0].Next(time.Now()))
 		_, err = a.State(t.Context(), "daily")
-		require.ErrorIs(t, err, ErrUnknownJob)
+		require.ErrorIs(t, err, errUnknownJob)
 	})
 }
 
@@ -108,7 +108,7 @@ func TestOutcomes(t *testing.T) {
 			e := w.log.all(EventFinished)
 			require.Len(t, e, 3)
 			require.Equal(t, strings.Contains(says, "panicked") || says == "nil pointer" || says == "goroutine",
-				errors.Is(e[0].Err, ErrPanic))
+				errors.Is(e[0].Err, errPanic))
 		})
 	}
 }

@@ -41,8 +41,8 @@ type tickSet interface {
 // change of the clocks skips is not due that day. One that it repeats is due once, the first time,
 // if the hour field is restricted; with a * for the hour, both are due.
 //
-// The error wraps ErrInvalidSpec and names the spec. Refused are, beside what cannot be read: a
-// zone within the spec, a zone without a name or "Local" (members would differ), one with changes
+// The error wraps framework.ErrInvalid and names the spec. Refused are, beside what cannot be read:
+// a zone within the spec, a zone without a name or "Local" (members would differ), one with changes
 // of the clocks that is not the one of its name in the time zone database, @every of less than a
 // second or of parts of seconds, an empty list element, a step beyond its field, and a spec without
 // any tick.
@@ -59,7 +59,7 @@ func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 		err = errors.New("it never fires")
 	}
 	if err != nil {
-		return Schedule{}, fmt.Errorf("%w %q: %w", ErrInvalidSpec, spec, err)
+		return Schedule{}, fmt.Errorf("%w %q: %w", errInvalidSpec, spec, err)
 	}
 	return s, nil
 }

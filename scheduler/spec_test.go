@@ -91,7 +91,7 @@ func TestBadSpecsAreRefusedByName(t *testing.T) {
 		"0 0 " + strings.Repeat("1,", 600) + "1 * *": "bytes",
 	} {
 		s, err := ParseSpec(spec, nil)
-		require.ErrorIs(t, err, ErrInvalidSpec, "%q", spec)
+		require.ErrorIs(t, err, errInvalidSpec, "%q", spec)
 		require.ErrorContains(t, err, why, "%q", spec)
 		require.ErrorContains(t, err, fmt.Sprintf("%q", spec))
 		require.Zero(t, s)
@@ -99,7 +99,7 @@ func TestBadSpecsAreRefusedByName(t *testing.T) {
 	}
 	for _, loc := range []*time.Location{time.Local, time.FixedZone("", 3600)} {
 		_, err := ParseSpec("0 3 * * *", loc)
-		require.ErrorIs(t, err, ErrInvalidSpec)
+		require.ErrorIs(t, err, errInvalidSpec)
 		require.ErrorContains(t, err, "time zone")
 	}
 }
@@ -284,7 +284,7 @@ func FuzzParseSpec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, spec string) {
 		s, err := ParseSpec(spec, ny)
 		if err != nil {
-			require.ErrorIs(t, err, ErrInvalidSpec)
+			require.ErrorIs(t, err, errInvalidSpec)
 			return
 		}
 		from := time.Date(2026, 3, 7, 12, 0, 0, 0, ny)

@@ -39,13 +39,14 @@ func (c *stateCache) lock() (back func()) {
 }
 
 // readState returns the state, which may be a tombstone. It asks the servers only if the cache does
-// not have the state. Its error wraps ErrUnknownJob, framework.ErrBadRecord or framework.ErrNewer.
+// not have the state. Its error wraps framework.ErrNotFound, framework.ErrBadRecord or
+// framework.ErrNewer.
 func (c *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
 	if !c.known {
 		data, st, err := session.Get(ctx, c.node)
 		if errors.Is(err, framework.ErrNoNode) {
 			_, name := znode.Split(c.node)
-			return jobState{}, fmt.Errorf("%w %q", ErrUnknownJob, name)
+			return jobState{}, fmt.Errorf("%w %q", errUnknownJob, name)
 		}
 		if err != nil {
 			return jobState{}, err

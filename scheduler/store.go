@@ -130,14 +130,14 @@ func storedState(at joblayout.Scheduler, name string, n framework.Node) (State, 
 		return State{}, failure.Wrap("state", string(at), err)
 	}
 	if errors.Is(n.Err, framework.ErrNoNode) {
-		return State{}, failure.Wrap("state", string(at), fmt.Errorf("%w %q", ErrUnknownJob, name))
+		return State{}, failure.Wrap("state", string(at), fmt.Errorf("%w %q", errUnknownJob, name))
 	}
 	if n.Err != nil {
 		return State{}, failure.Wrap("state", at.Job(name), n.Err)
 	}
 	state, err := decodeState(n.Data)
 	if err == nil && !state.Removed.IsZero() {
-		err = fmt.Errorf("%w %q", ErrUnknownJob, name)
+		err = fmt.Errorf("%w %q", errUnknownJob, name)
 	}
 	if err != nil {
 		return State{}, failure.Wrap("state", at.Job(name), err)

@@ -38,7 +38,8 @@ type removedJobs struct {
 	unknown recipe.Unknown
 }
 
-// decodeRemoved reads the stored list. Its error wraps framework.ErrNewer or framework.ErrBadRecord.
+// decodeRemoved reads the stored list. Its error wraps framework.ErrNewer or
+// framework.ErrBadRecord.
 func decodeRemoved(data []byte) (r removedJobs, err error) {
 	if r.unknown, err = recipe.Decode(data, removedVersion, &r); err != nil {
 		return removedJobs{}, err
@@ -152,7 +153,7 @@ func (s *store) deleteTombstone(ctx context.Context, session *framework.Session,
 	cache := newStateCache(s.nodes.Job(job))
 	state, err := cache.readState(ctx, session)
 	switch {
-	case errors.Is(err, ErrUnknownJob), errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
+	case errors.Is(err, errUnknownJob), errors.Is(err, framework.ErrBadRecord), errors.Is(err, framework.ErrNewer),
 		err == nil &&
 			state.Removed.IsZero():
 		return true, nil

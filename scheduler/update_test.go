@@ -75,12 +75,12 @@ func TestAnUpdateMovesAJobToAnotherPlacement(t *testing.T) {
 func TestUpdateAndWithdrawNeedTheJob(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", one(Job{Run: quick}))
-		require.ErrorIs(t, a.Update(Job{Name: "k", Spec: "* * * * *", Run: quick}), ErrUnknownJob)
-		require.ErrorIs(t, a.Update(Job{Name: "j", Spec: "?", Run: quick}), ErrInvalidSpec)
-		require.ErrorIs(t, a.Withdraw("k"), ErrUnknownJob)
-		require.ErrorIs(t, a.Withdraw("k/l"), ErrInvalidJob)
+		require.ErrorIs(t, a.Update(Job{Name: "k", Spec: "* * * * *", Run: quick}), errUnknownJob)
+		require.ErrorIs(t, a.Update(Job{Name: "j", Spec: "?", Run: quick}), errInvalidSpec)
+		require.ErrorIs(t, a.Withdraw("k"), errUnknownJob)
+		require.ErrorIs(t, a.Withdraw("k/l"), errInvalidJob)
 		require.NoError(t, a.Withdraw("j"))
-		require.ErrorIs(t, a.Withdraw("j"), ErrUnknownJob)
+		require.ErrorIs(t, a.Withdraw("j"), errUnknownJob)
 	})
 }
 

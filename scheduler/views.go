@@ -58,8 +58,8 @@ func (s State) Due() int64 {
 	return n
 }
 
-// Schedule reads the stored schedule. Its error wraps ErrInvalidSpec if this machine cannot read
-// it, for example because its time zone database lacks the zone.
+// Schedule reads the stored schedule. Its error wraps framework.ErrInvalid if this machine cannot
+// read it, for example because its time zone database lacks the zone.
 func (s State) Schedule() (Schedule, error) { return readSchedule(s.Spec, s.Zone) }
 
 // Next is the next tick after a time by the stored schedule, without its jitter; zero if the job is

@@ -44,7 +44,7 @@ func TestFixedOffsetZoneIsStoredAsOffset(t *testing.T) {
 	}
 	for _, stored := range []string{"+24:00", "+1:00", "-05:60", "+05:30:", "Moon/Base", "../etc/passwd"} {
 		_, err := readSchedule("* * * * *", stored)
-		require.ErrorIs(t, err, ErrInvalidSpec, stored)
+		require.ErrorIs(t, err, errInvalidSpec, stored)
 	}
 	_, err := ParseSpec("* * * * *", time.FixedZone("x", 25*3600))
 	require.ErrorContains(t, err, "a day or more")
@@ -57,7 +57,7 @@ func TestZoneWithWrongNameIsRefused(t *testing.T) {
 		odd, err := time.LoadLocationFromTZData(name, data)
 		require.NoError(t, err)
 		_, err = ParseSpec("0 3 * * *", odd)
-		require.ErrorIs(t, err, ErrInvalidSpec)
+		require.ErrorIs(t, err, errInvalidSpec)
 		require.ErrorContains(t, err, why)
 		require.ErrorContains(t, err, name)
 	}

@@ -1,6 +1,5 @@
 package ui
 
-import "errors"
+import "github.com/lockstep-go/lockstep/internal/failure"
 
-// ErrInvalid is returned when an argument or an option is wrong. The error names it.
-var ErrInvalid = errors.New("invalid web page")
+var errInvalid = failure.KindOf(failure.ErrInvalid, "invalid web page")

@@ -31,25 +31,25 @@ type UI struct {
 	origins *http.CrossOriginProtection
 }
 
-// New returns the pages of what the client can see. The error wraps ErrInvalid. Close it when the
-// server has stopped.
+// New returns the pages of what the client can see. The error wraps framework.ErrInvalid. Close it
+// when the server has stopped.
 func New(client *framework.Client, opts ...Option) (*UI, error) {
 	u := &UI{client: client, origins: http.NewCrossOriginProtection(),
 		settings: settings{root: "/", interval: time.Second, zone: time.Local}}
 	if client == nil {
-		return nil, fmt.Errorf("ui: %w: the client is nil", ErrInvalid)
+		return nil, fmt.Errorf("ui: %w: the client is nil", errInvalid)
 	}
 	for _, opt := range opts {
 		if opt == nil {
 			continue
 		}
 		if err := opt(&u.settings); err != nil {
-			return nil, fmt.Errorf("ui: %w: %w", ErrInvalid, err)
+			return nil, fmt.Errorf("ui: %w: %w", errInvalid, err)
 		}
 	}
 	looker, err := monitor.NewLooker(client, u.root)
 	if err != nil {
-		return nil, fmt.Errorf("ui: %w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("ui: %w: %w", errInvalid, err)
 	}
 	u.hub = newHub(client, u.settings, looker)
 	return u, nil

@@ -213,10 +213,10 @@ func TestOptionsRefuse(t *testing.T) {
 	for _, opt := range []ui.Option{ui.WithRoot("x"), ui.WithInterval(1), ui.WithZone(nil), ui.WithHosts("a:1"),
 		ui.WithAuthorize(nil)} {
 		_, err := ui.New(client, opt)
-		require.ErrorIs(t, err, ui.ErrInvalid)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	}
 	_, err := ui.New(nil)
-	require.ErrorIs(t, err, ui.ErrInvalid)
+	require.ErrorIs(t, err, framework.ErrInvalid)
 }
 
 func TestAuthorize(t *testing.T) { synctest.Test(t, testAuthorize) }
@@ -310,8 +310,9 @@ func testActions(t *testing.T) {
 	}
 }
 
-// TestHideData has a secret wherever an application can write, and asks for each page, its JSON and its
-// stream. Without WithHideData the same pages must have secrets: else the test would prove nothing.
+// TestHideData has a secret wherever an application can write, and asks for each page, its JSON and
+// its stream. Without WithHideData the same pages must have secrets: else the test would prove
+// nothing.
 func TestHideData(t *testing.T) { synctest.Test(t, testHideData) }
 
 func testHideData(t *testing.T) {

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -78,7 +79,7 @@ func TestAChildOfAnUnknownKindIsRefused(t *testing.T) {
 		require.Contains(t, info.Error, `"chlid"`)
 		require.Contains(t, info.Error, "no member knows the kind")
 		_, err := m.Inspect(t.Context(), "p.c")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		require.NotContains(t, w.Children(runsPath+"/queues"), "chlid")
 	})
 }
@@ -168,7 +169,7 @@ func TestAnIDUsedAgainHasItsOwnChildren(t *testing.T) {
 				}
 				for removed := false; !removed; time.Sleep(10 * time.Second) {
 					_, err := m.Inspect(t.Context(), "p")
-					removed = errors.Is(err, workflow.ErrNoRun)
+					removed = errors.Is(err, framework.ErrNotFound)
 				}
 				m.start("parent", "p", 2)
 				if left == workflow.Waiting {
@@ -210,12 +211,12 @@ func TestACancelledRunStartsNoChild(t *testing.T) {
 		close(goOn)
 		settled()
 		_, err := b.Inspect(t.Context(), "p.c")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		a.Link.Heal()
 		require.ErrorIs(t, <-failed, workflow.ErrEnded)
 		settled()
 		_, err = b.Inspect(t.Context(), "p.c")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		require.Equal(t, workflow.Cancelled, b.inspect("p").State)
 	})
 }

@@ -2,6 +2,9 @@ package workflow
 
 import (
 	"errors"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 var (
@@ -16,9 +19,6 @@ var (
 	// ErrRemoved is returned when the ledger was removed after it was opened. Open it again to
 	// begin anew.
 	ErrRemoved = errors.New("the ledger was removed")
-	// ErrRepeated is returned when a function uses the name of a step or a sleep a second time.
-	// Give each its own name, in a loop one with the number of the item.
-	ErrRepeated = errors.New("the name was used before")
 	// ErrResult is returned when an input, a signal or a step's result cannot be encoded as JSON,
 	// or its record cannot be decoded into the type that the program has now. Nothing is written.
 	// Keep the type compatible, give the changed step another name, or delete its record with
@@ -32,23 +32,13 @@ var (
 	// ErrTimeout is returned by a step that fails after its timeout (WithTimeout), and by Await
 	// when the signal has not come within its timeout.
 	ErrTimeout = errors.New("timed out")
-	// ErrPanic is returned when a step, or a run's function, panicked or ended its goroutine
-	// (runtime.Goexit). The log has the stack of a panic.
-	ErrPanic = errors.New("the function panicked")
 	// ErrWaiting is returned by Sleep, Await and Child when the run has to wait. Return it from the
 	// run's function, as it is or wrapped. The function is called again when the wait is over.
 	ErrWaiting = errors.New("the run has to wait: return this error from its function")
-	// ErrNoRun is returned when no run has this id: it was not started, or was removed after its
-	// retention time.
-	ErrNoRun = errors.New("there is no such run")
 	// ErrIDInUse is returned by Start and Child when a run with this id and another kind or parent
 	// run exists; by Start also for another input; by Start with WithOps when any run with this id
 	// exists; and by Handle.Wait when the run with this id has another kind.
 	ErrIDInUse = errors.New("the id is in use")
-	// ErrRefused is returned by Start when the servers have refused one of the operations of
-	// WithOps. No part was done: there is no run. The error also wraps a *framework.TxError with
-	// the index among these operations.
-	ErrRefused = errors.New("an operation of the caller was refused")
 	// ErrUnknownKind is returned by Child when this process has not registered the kind, and the kind
 	// has no queue: no process has started or executed a run of it.
 	ErrUnknownKind = errors.New("no member knows the kind")
@@ -70,15 +60,6 @@ var (
 	// ErrRequeued is the cause with which the context of a run's function ends when Requeue has given
 	// the run another item. The run goes on with that item.
 	ErrRequeued = errors.New("the run has another item in its queue")
-	// ErrClosed is returned after Workflows was closed, by calls that need the queue of a kind,
-	// such as Start. Calls that only read the runs, or write no item, still work.
-	ErrClosed = errors.New("workflows closed")
-	// ErrForeign is returned when a node at or below the path belongs to another program or recipe.
-	// The node stays unchanged.
-	ErrForeign = errors.New("path is used by something else")
-	// ErrOption is returned when an argument, an option's value or a name cannot be used. No
-	// function is run and no node is changed.
-	ErrOption = errors.New("invalid option")
 )
 
 // Permanent marks an error as one that a retry cannot fix. A step that returns it has failed
@@ -99,3 +80,14 @@ type permanentError struct {
 func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() error { return e.err }
+
+// Kinds of errors of package framework, with texts of their own.
+var (
+	errRepeated = failure.KindOf(failure.ErrInvalid, "the name was used before")
+	errPanic    = failure.KindOf(failure.ErrPanic, "the function panicked")
+	errNoRun    = failure.KindOf(failure.ErrNotFound, "there is no such run")
+	errRefused  = failure.KindOf(failure.ErrRefused, "an operation of the caller was refused")
+	errClosed   = failure.KindOf(framework.ErrClosed, "workflows closed")
+	errForeign  = failure.KindOf(failure.ErrForeign, "path is used by something else")
+	errOption   = failure.KindOf(failure.ErrInvalid, "invalid option")
+)

@@ -62,7 +62,7 @@ func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue
 	item := d.Value
 	r, err := x.store.read(ctx, s, item.ID)
 	switch {
-	case errors.Is(err, ErrNoRun) || err == nil && (r.UUID != item.UUID || r.Turn != item.Turn):
+	case errors.Is(err, errNoRun) || err == nil && (r.UUID != item.UUID || r.Turn != item.Turn):
 		return nil // the run was removed, or has another item
 	case err != nil:
 		return err
@@ -159,7 +159,7 @@ func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r store
 	leave = sync.OnceFunc(func() { <-x.store.suspected })
 	now, err := x.store.read(ctx, s, r.id)
 	if err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version) ||
-		errors.Is(err, ErrNoRun) {
+		errors.Is(err, errNoRun) {
 		// cancelled, for example
 		err = recipe.ErrAgain
 	}
@@ -196,7 +196,7 @@ func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 // callFunction calls the run's function. A panic, and the end of its goroutine, are errors.
 func (x *runner) callFunction(ctx context.Context, run *Run,
 	input json.RawMessage) (result json.RawMessage, err error) {
-	err = usercode.Call(x.store.client.Logger(), ErrPanic, "the function of a run", []any{"path", run.ledger.path},
+	err = usercode.Call(x.store.client.Logger(), errPanic, "the function of a run", []any{"path", run.ledger.path},
 		func() (err error) {
 			result, err = x.function.call(ctx, run, input)
 			return err
@@ -249,7 +249,7 @@ func (x *runner) writeOutcome(ctx context.Context, d *queue.Delivery[runItem], r
 		if again {
 			now, err := x.store.read(ctx, s, r.id)
 			switch {
-			case errors.Is(err, ErrNoRun) ||
+			case errors.Is(err, errNoRun) ||
 				err == nil && (now.stat.Czxid != r.stat.Czxid || now.stat.Version != r.stat.Version):
 				return errChanged
 			case err != nil:

@@ -2,11 +2,12 @@ package workflow_test
 
 import (
 	"context"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,10 +31,10 @@ func TestAnIDIsKept(t *testing.T) {
 		}
 		time.Sleep(3 * time.Hour)
 		_, err := m.Inspect(t.Context(), "x")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		_, err = m.Wait(t.Context(), "x")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
-		require.ErrorIs(t, m.Signal(t.Context(), "x", "s", 1), workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
+		require.ErrorIs(t, m.Signal(t.Context(), "x", "s", 1), framework.ErrNotFound)
 		runs, err := failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Empty(t, runs)
@@ -50,7 +51,7 @@ func TestAnIDIsKept(t *testing.T) {
 		require.NoError(t, m.Start(t.Context(), "five", "x", 2))
 		m.await("x", workflow.Done)
 		require.Len(t, done.all(), 15)
-		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, workflow.WithKeptID(0)), workflow.ErrOption)
+		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, workflow.WithKeptID(0)), framework.ErrInvalid)
 	})
 }
 

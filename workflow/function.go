@@ -31,7 +31,7 @@ func newFunction[I, O any](kind string, fn func(ctx context.Context, run *Run, i
 	opts []FunctionOption) Function {
 	f := Function{kind: kind, err: checkName(kind)}
 	if f.err == nil && fn == nil {
-		f.err = fmt.Errorf("%w: the function of kind %q is nil", ErrOption, kind)
+		f.err = fmt.Errorf("%w: the function of kind %q is nil", errOption, kind)
 	}
 	var err error
 	if f.cfg, err = recipe.ApplyOptions(functionOptions{workers: DefaultWorkers, attempts: DefaultAttempts,
@@ -69,7 +69,7 @@ type functionOptions struct {
 func WithWorkers(n int) FunctionOption {
 	return func(o *functionOptions) error {
 		if n < 1 || n > MaxWorkers {
-			return fmt.Errorf("%w: %d workers, there must be 1 to %d", ErrOption, n, MaxWorkers)
+			return fmt.Errorf("%w: %d workers, there must be 1 to %d", errOption, n, MaxWorkers)
 		}
 		o.workers = n
 		return nil
@@ -82,10 +82,10 @@ func WithWorkers(n int) FunctionOption {
 func WithAttempts(attempts int, firstPause time.Duration) FunctionOption {
 	return func(o *functionOptions) error {
 		if attempts < 1 {
-			return fmt.Errorf("%w: %d attempts, there must be at least 1", ErrOption, attempts)
+			return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)
 		}
 		if firstPause <= 0 || firstPause > longestPause {
-			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", ErrOption,
+			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", errOption,
 				firstPause, longestPause)
 		}
 		o.attempts, o.firstPause = attempts, firstPause
@@ -102,7 +102,7 @@ func WithAttempts(attempts int, firstPause time.Duration) FunctionOption {
 func WithMaxLosses(n int) FunctionOption {
 	return func(o *functionOptions) error {
 		if n < 1 {
-			return fmt.Errorf("%w: %d losses, there must be at least 1", ErrOption, n)
+			return fmt.Errorf("%w: %d losses, there must be at least 1", errOption, n)
 		}
 		o.losses = n
 		return nil

@@ -23,7 +23,7 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
 			require.True(t, errors.Is(err, framework.ErrBadRecord) ||
-				errors.Is(err, framework.ErrNewer) || errors.Is(err, ErrForeign), "%v", err)
+				errors.Is(err, framework.ErrNewer) || errors.Is(err, errForeign), "%v", err)
 		}
 		header, err := parseLedger("/a", data)
 		if err != nil {
@@ -90,7 +90,7 @@ func FuzzRuns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		known := func(err error) {
 			require.True(t, err == nil || errors.Is(err, framework.ErrBadRecord) ||
-				errors.Is(err, framework.ErrNewer) || errors.Is(err, ErrForeign), "%v", err)
+				errors.Is(err, framework.ErrNewer) || errors.Is(err, errForeign), "%v", err)
 		}
 		_, err := parseTimer("/a", data)
 		known(err)

@@ -45,9 +45,9 @@ type GraphStep[I, O any] struct {
 	Options []StepOption
 }
 
-// Result returns the recorded result of the step. Within a step of the graph, it returns ErrOption
-// for one that need not have a record yet: only the steps in After, and those that they are after,
-// may be read. A result that does not decode into O is ErrResult.
+// Result returns the recorded result of the step. Within a step of the graph, it returns
+// framework.ErrInvalid for one that need not have a record yet: only the steps in After, and those
+// that they are after, may be read. A result that does not decode into O is ErrResult.
 func (s GraphStep[I, O]) Result(results GraphResults) (O, error) {
 	var result, none O
 	data, err := results.read(s.Name)
@@ -60,8 +60,8 @@ func (s GraphStep[I, O]) Result(results GraphResults) (O, error) {
 	return result, nil
 }
 
-// AnyGraphStep is a GraphStep for runs with an input I, whatever its result is. No other type can be
-// one.
+// AnyGraphStep is a GraphStep for runs with an input I, whatever its result is. No other type can
+// be one.
 type AnyGraphStep[I any] interface{ declare() graphStep[I] }
 
 // graphStep is a GraphStep without the type of its result.
@@ -96,19 +96,19 @@ type Graph[I any] struct {
 
 // NewGraph returns a graph. It sends no request. The name tells the graphs of one run apart.
 //
-// It returns ErrOption, and says which step is wrong, if there is no step, or there are more than
-// MaxGraphSteps; if a step has no function, or a name or an option that Step would refuse; if a
-// name is used twice; if a step is after one that the graph does not have; or if steps form a
-// cycle. It returns ErrTooLarge of package framework if names and order together are more than
-// MaxResult bytes as JSON.
+// It returns framework.ErrInvalid, and says which step is wrong, if there is no step, or there are
+// more than MaxGraphSteps; if a step has no function, or a name or an option that Step would
+// refuse; if a name is used twice; if a step is after one that the graph does not have; or if steps
+// form a cycle. It returns ErrTooLarge of package framework if names and order together are more
+// than MaxResult bytes as JSON.
 func NewGraph[I any](name string, steps ...AnyGraphStep[I]) (*Graph[I], error) {
 	if name == "" {
-		return nil, fmt.Errorf("%w: a graph has no name", ErrOption)
+		return nil, fmt.Errorf("%w: a graph has no name", errOption)
 	}
 	g := &Graph[I]{name: name, shape: graphShape{Kind: graphKind}}
 	for i, step := range steps {
 		if isNil(step) {
-			return nil, fmt.Errorf("%w: graph %q: step %d is nil", ErrOption, name, i)
+			return nil, fmt.Errorf("%w: graph %q: step %d is nil", errOption, name, i)
 		}
 		declared := step.declare()
 		g.steps = append(g.steps, declared)
@@ -118,11 +118,11 @@ func NewGraph[I any](name string, steps ...AnyGraphStep[I]) (*Graph[I], error) {
 		return nil, fmt.Errorf("the graph's name: %w", err)
 	}
 	if err := g.shape.check(graphPrefix + name); err != nil {
-		return nil, fmt.Errorf("%w: graph %q: %w", ErrOption, name, err)
+		return nil, fmt.Errorf("%w: graph %q: %w", errOption, name, err)
 	}
 	for _, step := range g.steps {
 		if step.run == nil {
-			return nil, fmt.Errorf("%w: graph %q: step %q has no function", ErrOption, name, step.Name)
+			return nil, fmt.Errorf("%w: graph %q: step %q has no function", errOption, name, step.Name)
 		}
 		if _, err := recipe.ApplyOptions(stepDefaults(), step.options); err != nil {
 			return nil, fmt.Errorf("graph %q: step %q: %w", name, step.Name, err)
@@ -152,12 +152,12 @@ func NewGraph[I any](name string, steps ...AnyGraphStep[I]) (*Graph[I], error) {
 // calls. Run waits until the steps under way have returned; they are recorded if they succeed. It
 // returns all their errors, joined, as Parallel does. To go on after an error, let the Kind's
 // function return it, or open the ledger again: a second call with the same *Run or *OpenLedger
-// returns ErrRepeated. A step cannot wait for a signal, a time or a child: do that before or after
-// Run, or between two graphs.
+// returns framework.ErrInvalid. A step cannot wait for a signal, a time or a child: do that before
+// or after Run, or between two graphs.
 func (g *Graph[I]) Run(ctx context.Context, in Recorder, input I) (GraphResults, error) {
 	r := recorderOf(in)
 	if g == nil || r == nil {
-		return GraphResults{}, fmt.Errorf("%w: the graph, the run or the open ledger is nil", ErrOption)
+		return GraphResults{}, fmt.Errorf("%w: the graph, the run or the open ledger is nil", errOption)
 	}
 	if err := g.recordShape(ctx, r); err != nil {
 		return GraphResults{}, err
@@ -241,15 +241,15 @@ type GraphResults struct {
 
 func (r GraphResults) read(step string) ([]byte, error) {
 	if r.results == nil || !slices.ContainsFunc(r.shape.Steps, func(s shapeStep) bool { return s.Name == step }) {
-		return nil, fmt.Errorf("%w: the graph has no step %q", ErrOption, step)
+		return nil, fmt.Errorf("%w: the graph has no step %q", errOption, step)
 	}
 	if r.reader != "" && !r.shape.stepsBefore(r.reader)[step] {
 		return nil, fmt.Errorf("%w: step %q reads the result of %q, which may have none yet: name %q in its After",
-			ErrOption, r.reader, step, step)
+			errOption, r.reader, step, step)
 	}
 	record, ok := r.results.recordOf(step)
 	if !ok || record.Failure != nil {
-		return nil, fmt.Errorf("%w: step %q has no result", ErrOption, step)
+		return nil, fmt.Errorf("%w: step %q has no result", errOption, step)
 	}
 	return record.Result, nil
 }
@@ -331,7 +331,7 @@ func parseShape(data []byte, record string) (shape graphShape, err error) {
 		return graphShape{}, err
 	}
 	if shape.Kind != graphKind {
-		return graphShape{}, fmt.Errorf("%w: the result of step %q is no graph", ErrForeign, record)
+		return graphShape{}, fmt.Errorf("%w: the result of step %q is no graph", errForeign, record)
 	}
 	if err = shape.check(record); err != nil {
 		return graphShape{}, fmt.Errorf("%w: the graph in the result of step %q: %w", framework.ErrBadRecord,

@@ -79,7 +79,7 @@ func TestGraphRunsStepsInTheirOrder(t *testing.T) {
 		require.Equal(t, strings.Fields(diamondNodes), w.steps())
 		require.Len(t, done.all(), 5)
 		_, err = g.Run(t.Context(), e.opened, 1)
-		require.ErrorIs(t, err, workflow.ErrRepeated)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 
 		e.open(t)
 		results, err = g.Run(t.Context(), e.opened, 1)
@@ -139,7 +139,8 @@ func TestGraphRunsStepsAtOnce(t *testing.T) {
 	})
 }
 
-// atRequest calls do at the server's nth request that is no ping, and reports whether that has come.
+// atRequest calls do at the server's nth request that is no ping, and reports whether that has
+// come.
 func atRequest(w *world, nth int, do func()) *atomic.Bool {
 	var hit atomic.Bool
 	var seen int
@@ -314,14 +315,14 @@ func TestGraphsThatCannotBe(t *testing.T) {
 		},
 	} {
 		g, err := workflow.NewGraph("g", anySteps(steps)...)
-		require.ErrorIs(t, err, workflow.ErrOption, want)
+		require.ErrorIs(t, err, framework.ErrInvalid, want)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, `graph "g"`)
 		require.Nil(t, g)
 	}
 	for _, name := range []string{"", "a/b", "\u202e", strings.Repeat("x", workflow.MaxName)} {
 		_, err := workflow.NewGraph(name, step("a"))
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	}
 	for i := range many {
 		many[i] = step(fmt.Sprintf("%0100d", i))
@@ -331,9 +332,9 @@ func TestGraphsThatCannotBe(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		_, err := (*workflow.Graph[int])(nil).Run(t.Context(), e.opened, 0)
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = newGraph(t, step("a")).Run(t.Context(), nil, 0)
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.Empty(t, w.steps())
 	})
 }
@@ -361,7 +362,7 @@ func TestAStepOfAGraphHasTypes(t *testing.T) {
 		require.Equal(t, "sent 7", sent)
 
 		_, err = workflow.NewGraph[int]("g", pack, nil)
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, "step 1 is nil")
 	})
 }
@@ -420,12 +421,12 @@ func TestResultsOfAGraph(t *testing.T) {
 					_, err = stepResult[int](results, "a")
 					require.ErrorIs(t, err, workflow.ErrResult)
 					_, err = stepResult[any](results, "beside")
-					require.ErrorIs(t, err, workflow.ErrOption)
+					require.ErrorIs(t, err, framework.ErrInvalid)
 					require.ErrorContains(t, err, `name "beside" in its After`)
 					_, err = stepResult[any](results, "c")
-					require.ErrorIs(t, err, workflow.ErrOption)
+					require.ErrorIs(t, err, framework.ErrInvalid)
 					_, err = stepResult[any](results, "none")
-					require.ErrorIs(t, err, workflow.ErrOption)
+					require.ErrorIs(t, err, framework.ErrInvalid)
 					return 3, nil
 				}})
 		results, err := g.Run(t.Context(), e.opened, 0)
@@ -435,7 +436,7 @@ func TestResultsOfAGraph(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, none)
 		_, err = stepResult[int](workflow.GraphResults{}, "a")
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 
 		bad, err := workflow.NewGraph("other",
 			workflow.GraphStep[int, oneWay]{Name: "one-way",
@@ -448,7 +449,7 @@ func TestResultsOfAGraph(t *testing.T) {
 			}})
 		require.NoError(t, err)
 		_, err = bad.Run(t.Context(), e.opened, 0)
-		require.True(t, errors.Is(err, workflow.ErrResult) || errors.Is(err, workflow.ErrPanic), "%v", err)
+		require.True(t, errors.Is(err, workflow.ErrResult) || errors.Is(err, framework.ErrPanic), "%v", err)
 		require.NotContains(t, w.steps(), "step-one-way")
 	})
 }
@@ -525,7 +526,7 @@ func TestGraphRecordThatIsNone(t *testing.T) {
 			return nil, nil
 		}
 		for data, want := range map[string]error{
-			`{"v":1,"kind":"other"}`: workflow.ErrForeign,
+			`{"v":1,"kind":"other"}`: framework.ErrForeign,
 			`{"v":2,"kind":"graph"}`: framework.ErrNewer,
 			`{"v":1,"kind":"graph"}`: framework.ErrBadRecord,
 			`7`:                      framework.ErrBadRecord,

@@ -25,7 +25,7 @@ func FuzzGraphs(f *testing.F) {
 		graphs := GraphsIn([]StepRecord{{Name: "graph:g", Result: data}})
 		if err != nil {
 			require.True(t, errors.Is(err, framework.ErrBadRecord) || errors.Is(err, framework.ErrNewer) ||
-				errors.Is(err, ErrForeign), "%v", err)
+				errors.Is(err, errForeign), "%v", err)
 			require.Empty(t, graphs)
 			return
 		}

@@ -151,9 +151,10 @@ func (w runWait) String() string {
 }
 
 // Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no
-// run has the id, it returns ErrNoRun. If only the claims of the kind cannot be read, Info.TakenErr
-// says so, and Inspect returns no error. Other errors wrap framework.ErrBadRecord,
-// framework.ErrNewer, ErrForeign, ErrOption, framework.ErrNoAuth or the end of ctx.
+// run has the id, it returns framework.ErrNotFound. If only the claims of the kind cannot be read,
+// Info.TakenErr says so, and Inspect returns no error. Other errors wrap framework.ErrBadRecord,
+// framework.ErrNewer, framework.ErrForeign, framework.ErrInvalid, framework.ErrNoAuth or the end of
+// ctx.
 func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err error) {
 	if info, err = w.inspectSteps(ctx, id); err == nil {
 		runs := []Info{info}
@@ -228,7 +229,7 @@ func WithStates(states ...State) ListOption {
 	return func(o *listOptions) error {
 		for _, s := range states {
 			if !s.isKnown() {
-				return fmt.Errorf("%w: WithStates: %q is no state of a run", ErrOption, s)
+				return fmt.Errorf("%w: WithStates: %q is no state of a run", errOption, s)
 			}
 		}
 		o.states = append(o.states, states...)
@@ -267,11 +268,12 @@ func WithStartedSince(t time.Time) ListOption {
 }
 
 // List yields all runs, or those that pass the options, in the order of their ids, without their
-// steps. It reads them while it yields them, 500 after 500: to show pages, break out of the loop and
-// go on later behind the last run (WithIDAfter). A run that is started or removed meanwhile may be
-// left out. It yields an error for each run that cannot be read, and goes on: the error wraps
-// framework.ErrBadRecord, framework.ErrNewer, ErrForeign or framework.ErrNoAuth. Any other error is the
-// last. If only the claims of a kind cannot be read, TakenErr of its active runs says so.
+// steps. It reads them while it yields them, 500 after 500: to show pages, break out of the loop
+// and go on later behind the last run (WithIDAfter). A run that is started or removed meanwhile may
+// be left out. It yields an error for each run that cannot be read, and goes on: the error wraps
+// framework.ErrBadRecord, framework.ErrNewer, framework.ErrForeign or framework.ErrNoAuth. Any
+// other error is the last. If only the claims of a kind cannot be read, TakenErr of its active runs
+// says so.
 func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		taken := takenRuns{}
@@ -311,7 +313,8 @@ func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info
 	}
 }
 
-// runNodes are the nodes of all runs whose ids pass the filter, in the order of the ids, behind a sync.
+// runNodes are the nodes of all runs whose ids pass the filter, in the order of the ids, behind a
+// sync.
 func (w *Workflows) runNodes(ctx context.Context, s *framework.Session,
 	filter listOptions) (nodes []string, err error) {
 	if err := s.Sync(ctx, w.Path()); err != nil {
@@ -353,7 +356,7 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string, filter 
 			record, err = parseRun(nodes[i], n.Data)
 		}
 		switch _, id := znode.Split(nodes[i]); {
-		case errors.Is(err, framework.ErrNoNode), errors.Is(err, ErrNoRun): // it was removed
+		case errors.Is(err, framework.ErrNoNode), errors.Is(err, errNoRun): // it was removed
 		case err != nil:
 			unread = append(unread, failure.Wrap("read run", nodes[i], err))
 		case filter.matches(record, n.Stat):
@@ -364,7 +367,7 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string, filter 
 }
 
 // Wait waits until a run has finished and returns it, without its steps. If no run has the id, or
-// the run is removed during the wait, it returns ErrNoRun.
+// the run is removed during the wait, it returns framework.ErrNotFound.
 func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		info, err = w.wait(ctx, id, "")
@@ -380,7 +383,7 @@ func (w *Workflows) wait(ctx context.Context, id, first string) (Info, error) {
 			return Info{}, err
 		}
 		if !value.Exists {
-			return Info{}, fmt.Errorf("%w: %q", ErrNoRun, id)
+			return Info{}, fmt.Errorf("%w: %q", errNoRun, id)
 		}
 		r, err := parseRun(node, value.Data)
 		if err != nil {
@@ -390,7 +393,7 @@ func (w *Workflows) wait(ctx context.Context, id, first string) (Info, error) {
 			first = r.UUID
 		}
 		if r.UUID != first {
-			return Info{}, fmt.Errorf("%w: %q was removed, and its id is used again", ErrNoRun, id)
+			return Info{}, fmt.Errorf("%w: %q was removed, and its id is used again", errNoRun, id)
 		}
 		if r.State.IsFinished() {
 			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(), nil

@@ -17,7 +17,8 @@ import (
 // function of its kind. Inputs and results are stored as JSON.
 type Kind[I, O any] struct{ name string }
 
-// NewKind returns a kind. It sends no request. If the name is invalid, every call returns ErrOption.
+// NewKind returns a kind. It sends no request. If the name is invalid, every call returns
+// framework.ErrInvalid.
 func NewKind[I, O any](name string) Kind[I, O] { return Kind[I, O]{name} }
 
 // Name is the kind's name.
@@ -53,11 +54,11 @@ func (k Kind[I, O]) Function(fn func(ctx context.Context, run *Run, input I) (O,
 // child run with this id, it returns ErrIDInUse.
 //
 // Other errors wrap framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult,
-// ErrOption, or the end of ctx: then the run may exist; call Start again.
+// framework.ErrInvalid, or the end of ctx: then the run may exist; call Start again.
 func (k Kind[I, O]) Start(ctx context.Context, w *Workflows, id string, input I,
 	opts ...StartOption) (Handle[O], error) {
 	if w == nil {
-		return Handle[O]{}, fmt.Errorf("%w: the workflows of run %q are nil", ErrOption, id)
+		return Handle[O]{}, fmt.Errorf("%w: the workflows of run %q are nil", errOption, id)
 	}
 	uuid, err := w.start(ctx, k.name, id, input, opts)
 	if err != nil {
@@ -89,7 +90,7 @@ func (k Kind[I, O]) Handle(w *Workflows, id string) Handle[O] { return Handle[O]
 func (k Kind[I, O]) Child(ctx context.Context, run *Run, name string, input I) (O, error) {
 	var none O
 	if run == nil || run.stepRecorder == nil {
-		return none, fmt.Errorf("%w: the run that has child %q is nil", ErrOption, name)
+		return none, fmt.Errorf("%w: the run that has child %q is nil", errOption, name)
 	}
 	err := checkName(name)
 	var raw json.RawMessage
@@ -120,12 +121,12 @@ func (h Handle[O]) ID() string { return h.id }
 // Wait waits until the run has finished and returns its result. For a failed run it returns
 // ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the result does not decode
 // into O, it returns ErrResult. If no run has the id, or the run is removed during the wait, it
-// returns ErrNoRun; with a handle of Start also if the run was removed before, and its id is used
-// again. If the run has another kind, it returns ErrIDInUse.
+// returns framework.ErrNotFound; with a handle of Start also if the run was removed before, and its
+// id is used again. If the run has another kind, it returns ErrIDInUse.
 func (h Handle[O]) Wait(ctx context.Context) (O, error) {
 	var none O
 	if h.workflows == nil {
-		return none, fmt.Errorf("%w: a Handle must be made by Kind.Start or Kind.Handle", ErrOption)
+		return none, fmt.Errorf("%w: a Handle must be made by Kind.Start or Kind.Handle", errOption)
 	}
 	err := checkName(h.kind)
 	if err == nil {

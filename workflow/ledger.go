@@ -55,7 +55,8 @@ func (l *Ledger) Validate() error { return l.err }
 
 // Records returns the steps that have records, in the order in which they were recorded. It reads
 // behind a sync, and needs no executor. A missing ledger has no records. The error wraps
-// framework.ErrBadRecord, framework.ErrNewer, ErrForeign, framework.ErrNoAuth or the end of ctx.
+// framework.ErrBadRecord, framework.ErrNewer, framework.ErrForeign, framework.ErrNoAuth or the end
+// of ctx.
 func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) {
 	err = l.err
 	if err == nil {
@@ -118,7 +119,7 @@ func (l *Ledger) stepNodes(ctx context.Context, s *framework.Session) (nodes []s
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, stepPrefix) {
-			return nil, fmt.Errorf("%w: %q below %s is no step", ErrForeign, name, l.path)
+			return nil, fmt.Errorf("%w: %q below %s is no step", errForeign, name, l.path)
 		}
 		nodes = append(nodes, znode.Join(l.path, name))
 	}
@@ -190,7 +191,7 @@ func (l *Ledger) onSession(ctx context.Context, e Executor,
 		return l.err
 	}
 	if isNil(e) {
-		return fmt.Errorf("%w: the executor is nil", ErrOption)
+		return fmt.Errorf("%w: the executor is nil", errOption)
 	}
 	within, stop := whileExecuting(ctx, e)
 	defer stop()

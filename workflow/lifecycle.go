@@ -53,8 +53,8 @@ type transition struct {
 
 // commit writes a transition in one transaction. With a delivery the servers refuse it once that
 // has ended. ErrAgain says that the transition was refused, since another client has changed
-// something, or that the outcome is unknown: read again. ErrRefused says that the servers refuse
-// one of the caller's own operations.
+// something, or that the outcome is unknown: read again. framework.ErrRefused says that the servers
+// refuse one of the caller's own operations.
 func (st *runStore) commit(ctx context.Context, s *framework.Session, t transition) error {
 	for {
 		err := st.commitOnce(ctx, s, t)
@@ -62,19 +62,18 @@ func (st *runStore) commit(ctx context.Context, s *framework.Session, t transiti
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case t.callerOps > 0 && errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) &&
+		case t.callerOps > 0 && errors.Is(err, framework.ErrRefused) && errors.As(err, &refused) &&
 			refused.Index >= len(t.ops)-t.callerOps:
 			own := *refused
 			own.Index -= len(t.ops) - t.callerOps
-			return fmt.Errorf("%w: %w", ErrRefused, &own)
+			return fmt.Errorf("%w: %w", errRefused, &own)
 		case errors.As(err, &refused) && refused.Op == "create" && errors.Is(refused.Err, framework.ErrNoNode):
 			// the first in its directory
 			dir, _ := znode.Split(refused.Path)
 			if err := s.MakeDirs(ctx, dir); err != nil {
 				return err
 			}
-		case errors.As(err, &refused) && recipe.IsConflict(err), errors.Is(err, queue.ErrUnknown),
-			errors.Is(err, framework.ErrOutcomeUnknown):
+		case errors.As(err, &refused) && recipe.IsConflict(err), errors.Is(err, framework.ErrOutcomeUnknown):
 			return fmt.Errorf("%w: %w", recipe.ErrAgain, err)
 		default:
 			return err
@@ -134,7 +133,7 @@ func (st *runStore) change(ctx context.Context, id, requestID string,
 	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
 		r, err := st.read(ctx, s, id)
 		switch {
-		case errors.Is(err, ErrNoRun) && before != nil:
+		case errors.Is(err, errNoRun) && before != nil:
 			return fmt.Errorf("%w: the run was removed before its record told what was done: %w",
 				framework.ErrOutcomeUnknown, err)
 		case err != nil:
@@ -229,8 +228,8 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 	return st.commit(ctx, s, t)
 }
 
-// delayOf returns the delay of the item that ends a wait at its earliest time. timed is false if the
-// wait has no time: then it has no item.
+// delayOf returns the delay of the item that ends a wait at its earliest time. timed is false if
+// the wait has no time: then it has no item.
 func (st *runStore) delayOf(ctx context.Context, s *framework.Session, waits []runWait) (delay time.Duration,
 	timed bool, err error) {
 	until := int64(0)
@@ -303,7 +302,7 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 				framework.DeleteOp(nodes[i], framework.AnyVersion))
 		default:
 			child, err := parseRun(nodes[i], n.Data)
-			if errors.Is(err, ErrNoRun) { // only its kept id is left
+			if errors.Is(err, errNoRun) { // only its kept id is left
 				return nil, errChanged
 			}
 			if err != nil {
@@ -340,7 +339,7 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	if r.Parent != nil {
 		parent, err := st.read(ctx, s, r.Parent.ID)
 		switch {
-		case errors.Is(err, ErrNoRun): // another run with the parent's id may wait for the end of this one
+		case errors.Is(err, errNoRun): // another run with the parent's id may wait for the end of this one
 		case err != nil:
 			return err
 		case parent.waitsFor(func(w runWait) bool { return w.Child == r.id }):
@@ -408,9 +407,9 @@ type RetryOption func(*retryOptions) error
 
 type retryOptions struct{ input json.RawMessage } // or nil
 
-// WithRetryInput gives the run another input, stored as JSON of at most MaxResult bytes: its function
-// is called with that from then on, and Start with the former input returns ErrIDInUse. The input must
-// decode into the type of the run's kind, else the next attempt fails.
+// WithRetryInput gives the run another input, stored as JSON of at most MaxResult bytes: its
+// function is called with that from then on, and Start with the former input returns ErrIDInUse.
+// The input must decode into the type of the run's kind, else the next attempt fails.
 func WithRetryInput(input any) RetryOption {
 	return func(o *retryOptions) (err error) {
 		o.input, err = encodeValue("input", input, MaxResult)
@@ -502,7 +501,7 @@ func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r store
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%w: the run has no record of %q; it has %q", ErrOption, from, names)
+		return nil, fmt.Errorf("%w: the run has no record of %q; it has %q", errOption, from, names)
 	}
 	return nodes, nil
 }

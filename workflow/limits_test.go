@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,7 @@ func TestARunAtTheLimits(t *testing.T) {
 		require.Len(t, info.Signals, 1999)
 		time.Sleep(3 * time.Hour)
 		_, err := f.Inspect(t.Context(), id)
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 	})
 }
 
@@ -140,15 +141,15 @@ func TestNamesOfDots(t *testing.T) {
 		var done doneLog
 		m := w.flows("a").work(fiveSteps(&done))
 		for _, name := range []string{".", ".."} {
-			require.ErrorIs(t, m.Start(t.Context(), "five", name, 1), workflow.ErrOption)
+			require.ErrorIs(t, m.Start(t.Context(), "five", name, 1), framework.ErrInvalid)
 			_, err := m.Inspect(t.Context(), name)
-			require.ErrorIs(t, err, workflow.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 			_, err = m.Wait(t.Context(), name)
-			require.ErrorIs(t, err, workflow.ErrOption)
-			require.ErrorIs(t, m.Signal(t.Context(), name, "x", 1), workflow.ErrOption)
-			require.ErrorIs(t, m.Cancel(t.Context(), name, ""), workflow.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
+			require.ErrorIs(t, m.Signal(t.Context(), name, "x", 1), framework.ErrInvalid)
+			require.ErrorIs(t, m.Cancel(t.Context(), name, ""), framework.ErrInvalid)
 			kind := newFunction(name, func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
-			require.ErrorIs(t, w.flows("b"+name).Register(kind), workflow.ErrOption)
+			require.ErrorIs(t, w.flows("b"+name).Register(kind), framework.ErrInvalid)
 		}
 	})
 }
@@ -174,12 +175,12 @@ func TestWaitForARunWhoseIDIsUsedAgain(t *testing.T) {
 		require.NoError(t, m.Cancel(t.Context(), "x", "no need"))
 		for removed := false; !removed; time.Sleep(time.Second) {
 			_, err := m.Inspect(t.Context(), "x")
-			removed = errors.Is(err, workflow.ErrNoRun)
+			removed = errors.Is(err, framework.ErrNotFound)
 		}
 		m.start("answer", "x", 2)
 		require.NoError(t, m.Signal(t.Context(), "x", "go", 7))
 		m.await("x", workflow.Done)
 		caller.Link.Heal()
-		require.ErrorIs(t, <-waited, workflow.ErrNoRun)
+		require.ErrorIs(t, <-waited, framework.ErrNotFound)
 	})
 }

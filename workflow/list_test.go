@@ -65,7 +65,7 @@ func TestListsAreFiltered(t *testing.T) {
 
 		for _, bad := range []workflow.ListOption{workflow.WithStates("lost"), workflow.WithKinds("")} {
 			for _, err := range m.List(t.Context(), bad) {
-				require.ErrorIs(t, err, workflow.ErrOption)
+				require.ErrorIs(t, err, framework.ErrInvalid)
 			}
 		}
 	})

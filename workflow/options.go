@@ -29,10 +29,10 @@ const longestPause = 5 * time.Minute
 func WithRetry(attempts int, firstPause time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if attempts < 1 {
-			return fmt.Errorf("%w: %d attempts, there must be at least 1", ErrOption, attempts)
+			return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)
 		}
 		if firstPause <= 0 || firstPause > longestPause {
-			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", ErrOption,
+			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", errOption,
 				firstPause, longestPause)
 		}
 		o.attempts, o.firstPause = attempts, firstPause
@@ -46,7 +46,7 @@ func WithRetry(attempts int, firstPause time.Duration) StepOption {
 func WithPermanentErrors(errs ...error) StepOption {
 	return func(o *stepOptions) error {
 		if len(errs) == 0 || slices.Contains(errs, nil) {
-			return fmt.Errorf("%w: permanent errors %v, there must be at least one and none may be nil", ErrOption, errs)
+			return fmt.Errorf("%w: permanent errors %v, there must be at least one and none may be nil", errOption, errs)
 		}
 		o.permanentErrors = append(o.permanentErrors, errs...)
 		return nil
@@ -69,7 +69,7 @@ func WithRecordedFailure() StepOption {
 func WithTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if d <= 0 {
-			return fmt.Errorf("%w: timeout %v, it must be more than 0", ErrOption, d)
+			return fmt.Errorf("%w: timeout %v, it must be more than 0", errOption, d)
 		}
 		o.timeout = d
 		return nil

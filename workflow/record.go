@@ -46,7 +46,7 @@ func parseLedger(path string, data []byte) (r ledgerRecord, err error) {
 		return ledgerRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Kind != ledgerKind || r.UUID == "" {
-		return ledgerRecord{}, fmt.Errorf("%w: %s is no ledger", ErrForeign, path)
+		return ledgerRecord{}, fmt.Errorf("%w: %s is no ledger", errForeign, path)
 	}
 	return r, nil
 }
@@ -127,22 +127,22 @@ func (r stepRecord) describe(name string, recordedAt time.Time) StepRecord {
 	return d
 }
 
-// checkName returns ErrOption for a name that a step, a sleep, a signal, a kind or a run cannot
-// have.
+// checkName returns framework.ErrInvalid for a name that a step, a sleep, a signal, a kind or a run
+// cannot have.
 func checkName(name string) error {
 	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("%w: the name %.*q has %d bytes, it must have 1 to %d", ErrOption, MaxName, name,
+		return fmt.Errorf("%w: the name %.*q has %d bytes, it must have 1 to %d", errOption, MaxName, name,
 			len(name), MaxName)
 	}
 	if name == "." || name == ".." { // a node cannot have it
-		return fmt.Errorf("%w: the name %q", ErrOption, name)
+		return fmt.Errorf("%w: the name %q", errOption, name)
 	}
 	if !utf8.ValidString(name) ||
 		strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%w: the name %q contains a slash or a character that cannot be printed", ErrOption, name)
+		return fmt.Errorf("%w: the name %q contains a slash or a character that cannot be printed", errOption, name)
 	}
 	if err := framework.ValidatePath("/" + stepPrefix + name); err != nil {
-		return fmt.Errorf("%w: the name %q: %w", ErrOption, name, err)
+		return fmt.Errorf("%w: the name %q: %w", errOption, name, err)
 	}
 	return nil
 }

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/queue"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -219,7 +220,7 @@ func TestRegisterAddsAllKindsOrNone(t *testing.T) {
 		var done doneLog
 		m := w.flows("a")
 		bad := newFunction("a/b", func(context.Context, *workflow.Run, int) (int, error) { return 0, nil })
-		require.ErrorIs(t, m.Register(fiveSteps(&done), bad), workflow.ErrOption)
+		require.ErrorIs(t, m.Register(fiveSteps(&done), bad), framework.ErrInvalid)
 		require.NoError(t, m.Register(fiveSteps(&done)))
 	})
 }
@@ -298,7 +299,7 @@ func TestARunThatFailsAfterARetryStaysAsAFailedOne(t *testing.T) {
 		require.Equal(t, workflow.Failed, m.inspect("x").State)
 		time.Sleep(3 * time.Hour)
 		_, err := m.Inspect(t.Context(), "x")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 	})
 }
 
@@ -309,7 +310,7 @@ func TestAParallelFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 		defer e.release(t)
 		err := e.opened.Parallel(t.Context(), func(context.Context) error { runtime.Goexit(); return nil },
 			func(context.Context) error { return nil })
-		require.ErrorIs(t, err, workflow.ErrPanic)
+		require.ErrorIs(t, err, framework.ErrPanic)
 	})
 }
 
@@ -337,10 +338,10 @@ func TestErrorsNameTheRun(t *testing.T) {
 func TestWaitsOfNoRun(t *testing.T) {
 	none := &workflow.Run{}
 	_, err := workflow.Await[int](t.Context(), none, "s", 0)
-	require.ErrorIs(t, err, workflow.ErrOption)
+	require.ErrorIs(t, err, framework.ErrInvalid)
 	_, err = child[int](t.Context(), none, "c", "kind", 0)
-	require.ErrorIs(t, err, workflow.ErrOption)
-	require.ErrorIs(t, none.Sleep(t.Context(), "s", 0), workflow.ErrOption)
+	require.ErrorIs(t, err, framework.ErrInvalid)
+	require.ErrorIs(t, none.Sleep(t.Context(), "s", 0), framework.ErrInvalid)
 	in(t, func(t *testing.T, w *world) {
 		failed := make(chan error, 1)
 		m := w.flows("a").work(newFunction("waits",
@@ -351,7 +352,7 @@ func TestWaitsOfNoRun(t *testing.T) {
 			}))
 		m.start("waits", "x", 0)
 		err := <-failed
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.NotContains(t, err.Error(), "\n")
 		m.await("x", workflow.Done)
 	})

@@ -3,10 +3,11 @@ package workflow_test
 import (
 	"context"
 	"errors"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -185,7 +186,7 @@ func TestCallsWhoseOutcomeCannotBeKnown(t *testing.T) {
 			heal()
 			err := <-result
 			require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
-			require.Equal(t, test.gone, errors.Is(err, workflow.ErrNoRun))
+			require.Equal(t, test.gone, errors.Is(err, framework.ErrNotFound))
 			if !test.gone {
 				require.Equal(t, workflow.Waiting, m.inspect(id).State)
 				require.Empty(t, m.inspect(id).Signals, "the next run has its own signals")

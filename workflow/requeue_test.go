@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -36,8 +37,8 @@ func napping(done *doneLog) workflow.Function {
 	})
 }
 
-// endsAtItsSecondCall is a kind whose function runs until it is given up, and ends at once when it is
-// called again.
+// endsAtItsSecondCall is a kind whose function runs until it is given up, and ends at once when it
+// is called again.
 func endsAtItsSecondCall(done *doneLog) workflow.Function {
 	called := false
 	return newFunction("blocked", func(ctx context.Context, _ *workflow.Run, _ int) (int, error) {
@@ -66,7 +67,7 @@ func TestRunsWithPurgedItemsGoOnAfterRequeue(t *testing.T) {
 		require.NoError(t, m.Cancel(t.Context(), "cancelled", ""))
 		m.purge("napping")
 		require.ErrorIs(t, m.Requeue(t.Context(), "cancelled"), workflow.ErrFinished)
-		require.ErrorIs(t, m.Requeue(t.Context(), "none"), workflow.ErrNoRun)
+		require.ErrorIs(t, m.Requeue(t.Context(), "none"), framework.ErrNotFound)
 		require.NoError(t, m.Retry(t.Context(), "cancelled", ""))
 
 		b := w.flows("b").work(napping(&done))
@@ -134,8 +135,8 @@ func TestRequeueOfAHealthyRun(t *testing.T) {
 	})
 }
 
-// TestRequeueWhoseContextEnds while the answer to one of its requests is under way. The run may have
-// another item then, and the same call again does no harm.
+// TestRequeueWhoseContextEnds while the answer to one of its requests is under way. The run may
+// have another item then, and the same call again does no harm.
 func TestRequeueWhoseContextEnds(t *testing.T) {
 	ended := 0
 	for nth := 1; nth <= 6; nth++ {

@@ -75,7 +75,7 @@ func (st *runState) useTimer(name numbered) (until time.Time, begun bool, err er
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.used[name] {
-		return until, false, ErrRepeated
+		return until, false, errRepeated
 	}
 	st.used[name] = true
 	until, begun = st.timers[name]
@@ -164,7 +164,7 @@ func (r *Run) noteChildren(children []childNode) error {
 		case endsName:
 			r.state.stored.ends.version = c.Stat.Version + 1
 		default:
-			return fmt.Errorf("%w: %q below %s is no step, timer or signal", ErrForeign, c.name, r.ledger.path)
+			return fmt.Errorf("%w: %q below %s is no step, timer or signal", errForeign, c.name, r.ledger.path)
 		}
 	}
 	return nil

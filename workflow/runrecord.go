@@ -177,10 +177,10 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 		return runRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Kind == formerKind {
-		return runRecord{}, fmt.Errorf("%w: that of %s was removed", ErrNoRun, path)
+		return runRecord{}, fmt.Errorf("%w: that of %s was removed", errNoRun, path)
 	}
 	if r.Kind != runKind || r.UUID == "" {
-		return runRecord{}, fmt.Errorf("%w: %s is no run", ErrForeign, path)
+		return runRecord{}, fmt.Errorf("%w: %s is no run", errForeign, path)
 	}
 	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
 		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", framework.ErrBadRecord,
@@ -210,7 +210,7 @@ func (r runRecord) former(ended time.Time) formerRecord {
 
 func parseFormer(path string, data []byte) (f formerRecord, err error) {
 	if _, err = recipe.Decode(data, recordVersion, &f); err == nil && f.Kind != formerKind {
-		err = fmt.Errorf("%w: it is no former run", ErrForeign)
+		err = fmt.Errorf("%w: it is no former run", errForeign)
 	}
 	if err != nil {
 		return formerRecord{}, fmt.Errorf("%s: %w", path, err)

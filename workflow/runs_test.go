@@ -329,7 +329,7 @@ func TestSleep(t *testing.T) {
 					return "", fmt.Errorf("asleep: %w", err)
 				}
 				woke = time.Now()
-				require.ErrorIs(t, run.Sleep(ctx, "nap", d), workflow.ErrRepeated)
+				require.ErrorIs(t, run.Sleep(ctx, "nap", d), framework.ErrInvalid)
 				return "", done.step(ctx, run, "after")
 			})
 		a := w.flows("a").work(kind)
@@ -377,7 +377,7 @@ func TestAwaitAndSignal(t *testing.T) {
 		require.ErrorIs(t, m.Signal(t.Context(), "x", "approved", "adam"), workflow.ErrSignalled)
 		require.JSONEq(t, `"eve"`, string(m.await("x", workflow.Done).Result))
 		require.ErrorIs(t, m.Signal(t.Context(), "x", "late", 1), workflow.ErrFinished)
-		require.ErrorIs(t, m.Signal(t.Context(), "y", "approved", 1), workflow.ErrNoRun)
+		require.ErrorIs(t, m.Signal(t.Context(), "y", "approved", 1), framework.ErrNotFound)
 		require.ErrorIs(t, m.Signal(t.Context(), "x", "large", strings.Repeat("x", workflow.MaxSignal)),
 			framework.ErrTooLarge)
 	})
@@ -517,7 +517,7 @@ func TestFailedRuns(t *testing.T) {
 				return strings.Repeat("x", workflow.MaxResult), nil
 			case how == "swallowed": // an error of a step is the run's to handle
 				require.ErrorIs(t, run.Do(ctx, "s", func(context.Context, workflow.Key) error { panic("boom") }),
-					workflow.ErrPanic)
+					framework.ErrPanic)
 				return "done", nil
 			case calls[how] < 3:
 				return "", errors.New("boom")
@@ -598,7 +598,7 @@ func TestRetryFromAStep(t *testing.T) {
 		m.start("five", "x", 1)
 		m.await("x", workflow.Done)
 		err := m.Retry(t.Context(), "x", "9")
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, `it has ["0" "1" "2" "3" "4"]`)
 		require.NoError(t, m.Retry(t.Context(), "x", "3"))
 		m.await("x", workflow.Done)
@@ -788,9 +788,9 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, runs, 2)
 		_, err = m.Inspect(t.Context(), "x")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		_, err = m.Wait(t.Context(), "x")
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		require.Equal(t, workflow.Done, m.inspect("again").State)
 		m.start("five", "x", 2)
 		m.await("x", workflow.Done)
@@ -862,7 +862,7 @@ func TestRetryBesideTheRemoval(t *testing.T) {
 		settled()
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"pay"}, done.all())
-		require.ErrorIs(t, err, workflow.ErrNoRun)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 	})
 }
 
@@ -903,25 +903,25 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.flows("a")
 		ok := func(context.Context, *workflow.Run, int) (int, error) { return 0, nil }
-		require.ErrorIs(t, m.Work(t.Context()), workflow.ErrOption)
-		require.ErrorIs(t, m.Register(workflow.Function{}), workflow.ErrOption)
-		require.ErrorIs(t, m.Register(newFunction("a/b", ok)), workflow.ErrOption)
-		require.ErrorIs(t, m.Register(newFunction[int, int]("a", nil)), workflow.ErrOption)
+		require.ErrorIs(t, m.Work(t.Context()), framework.ErrInvalid)
+		require.ErrorIs(t, m.Register(workflow.Function{}), framework.ErrInvalid)
+		require.ErrorIs(t, m.Register(newFunction("a/b", ok)), framework.ErrInvalid)
+		require.ErrorIs(t, m.Register(newFunction[int, int]("a", nil)), framework.ErrInvalid)
 		for _, opt := range []workflow.FunctionOption{workflow.WithWorkers(0), workflow.WithWorkers(257),
 			workflow.WithAttempts(0, 1), workflow.WithAttempts(1, 0), workflow.WithMaxLosses(0)} {
-			require.ErrorIs(t, m.Register(newFunction("a", ok, opt)), workflow.ErrOption)
+			require.ErrorIs(t, m.Register(newFunction("a", ok, opt)), framework.ErrInvalid)
 		}
 		require.NoError(t, m.Register(newFunction("a", ok)))
 		require.ErrorContains(t, m.Register(newFunction("a", ok)), "registered twice")
-		require.ErrorIs(t, m.Start(t.Context(), "a", "", 1), workflow.ErrOption)
+		require.ErrorIs(t, m.Start(t.Context(), "a", "", 1), framework.ErrInvalid)
 		require.ErrorIs(t, m.Start(t.Context(), "a", "x", func() {}), workflow.ErrResult)
 		require.ErrorIs(t, m.Start(t.Context(), "a", "x", strings.Repeat("x", workflow.MaxResult)),
 			framework.ErrTooLarge)
-		require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), workflow.ErrNoRun)
-		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), workflow.ErrNoRun)
+		require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), framework.ErrNotFound)
+		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), framework.ErrNotFound)
 		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithRetention(0)).Validate(),
-			workflow.ErrOption)
-		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithGrace(-1)).Validate(), workflow.ErrOption)
+			framework.ErrInvalid)
+		require.ErrorIs(t, workflow.New(m.Member.Client, "/a", workflow.WithGrace(-1)).Validate(), framework.ErrInvalid)
 		runs, err := failure.Collect(m.List(t.Context()))
 		require.NoError(t, err)
 		require.Empty(t, runs)
@@ -931,9 +931,9 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		})
 		require.False(t, waits, "only a run can wait")
 		_, err = workflow.Await[int](t.Context(), nil, "s", 0)
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = child[int](t.Context(), nil, "s", "a", 0)
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }
 
@@ -948,8 +948,8 @@ func TestUnreadableRuns(t *testing.T) {
 		for data, want := range map[string]error{
 			"":                        framework.ErrBadRecord,
 			`{"v":2}`:                 framework.ErrNewer,
-			`{"v":1,"kind":"ledger"}`: workflow.ErrForeign,
-			`{"v":1,"kind":"run"}`:    workflow.ErrForeign,
+			`{"v":1,"kind":"ledger"}`: framework.ErrForeign,
+			`{"v":1,"kind":"run"}`:    framework.ErrForeign,
 			`{"v":1,"kind":"run","id":"x","workflow":"five","state":"odd","turn":1,"input":1}`: framework.ErrBadRecord,
 		} {
 			_, err := m.Set(t.Context(), node, []byte(data), framework.AnyVersion)

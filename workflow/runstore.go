@@ -95,7 +95,7 @@ func (st *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.closed {
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	q := st.queues[kind]
 	if q == nil {
@@ -157,7 +157,7 @@ type childEnds struct {
 	unended map[string]bool // ids of children that have not ended, so that they need not be read
 }
 
-// read reads a run behind a sync. A missing one is ErrNoRun.
+// read reads a run behind a sync. A missing one is framework.ErrNotFound.
 func (st *runStore) read(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
 	if err := s.Sync(ctx, st.runNode(id)); err != nil {
 		return r, err
@@ -170,7 +170,7 @@ func (st *runStore) readWithoutSync(ctx context.Context, s *framework.Session, i
 	r.id, r.node = id, st.runNode(id)
 	data, stat, err := s.Get(ctx, r.node)
 	if errors.Is(err, framework.ErrNoNode) {
-		return r, fmt.Errorf("%w: %q", ErrNoRun, id)
+		return r, fmt.Errorf("%w: %q", errNoRun, id)
 	}
 	if err != nil {
 		return r, err

@@ -69,8 +69,8 @@ func TestSignalsOfOneNameAreConsumedInOrder(t *testing.T) {
 	})
 }
 
-// TestEachWaitForSignalsOfOneNameHasItsOwnLimit: a signal that comes after a wait has timed out is for
-// the next one.
+// TestEachWaitForSignalsOfOneNameHasItsOwnLimit: a signal that comes after a wait has timed out is
+// for the next one.
 func TestEachWaitForSignalsOfOneNameHasItsOwnLimit(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.flows("a").work(events(time.Hour))
@@ -139,7 +139,7 @@ func TestSignalWithAnIDAfterLostReply(t *testing.T) {
 		}
 		sender.event("x", 0)
 		require.JSONEq(t, "[1,2,3,0]", string(m.await("x", workflow.Done).Result))
-		require.ErrorIs(t, m.Signal(t.Context(), "x", "event", 1, workflow.WithSignalID("")), workflow.ErrOption)
+		require.ErrorIs(t, m.Signal(t.Context(), "x", "event", 1, workflow.WithSignalID("")), framework.ErrInvalid)
 		require.ErrorIs(t, m.Signal(t.Context(), "x", "event", strings.Repeat("x", workflow.MaxSignal),
 			workflow.WithSignalID("large")), framework.ErrTooLarge)
 	})

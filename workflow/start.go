@@ -13,7 +13,6 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
-	"github.com/lockstep-go/lockstep/queue"
 )
 
 // StartOption changes how a run is started.
@@ -31,7 +30,7 @@ type startOptions struct {
 func WithStartDelay(d time.Duration) StartOption {
 	return func(o *startOptions) error {
 		if d <= 0 || d > maxWait {
-			return fmt.Errorf("%w: start delay %v, it must be more than 0 and at most %v", ErrOption, d, maxWait)
+			return fmt.Errorf("%w: start delay %v, it must be more than 0 and at most %v", errOption, d, maxWait)
 		}
 		o.delay = d
 		return nil
@@ -47,7 +46,7 @@ func WithSignal(signal string, data any) StartOption {
 			return err
 		}
 		if _, twice := o.signals[signal]; twice {
-			return fmt.Errorf("%w: signal %q is given twice", ErrOption, signal)
+			return fmt.Errorf("%w: signal %q is given twice", errOption, signal)
 		}
 		encoded, err := encodeValue("signal", data, MaxSignal)
 		if err != nil {
@@ -69,7 +68,7 @@ func WithSignal(signal string, data any) StartOption {
 func WithKeptID(d time.Duration) StartOption {
 	return func(o *startOptions) error {
 		if d < time.Minute || d > maxWait {
-			return fmt.Errorf("%w: the id is kept for %v, it must be from a minute to %v", ErrOption, d, maxWait)
+			return fmt.Errorf("%w: the id is kept for %v, it must be from a minute to %v", errOption, d, maxWait)
 		}
 		o.keep = d
 		return nil
@@ -77,8 +76,8 @@ func WithKeptID(d time.Duration) StartOption {
 }
 
 // WithOps starts the run together with the caller's own operations, in one transaction: all of it
-// happens, or no part. If the servers refuse one of them, Start returns ErrRefused. They must not
-// touch the nodes of the Workflows.
+// happens, or no part. If the servers refuse one of them, Start returns framework.ErrRefused. They
+// must not touch the nodes of the Workflows.
 //
 // If Start returns nil, this call has started the run and done the operations, once: after a lost
 // reply or a lost session it reads first what was done. If a run with this id exists already, in
@@ -160,13 +159,13 @@ func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id stri
 	switch {
 	case err == nil:
 		return storedRun{id: id, node: node, runRecord: r}, nil // in its first version
-	case errors.Is(err, queue.ErrRefused) && errors.As(err, &refused) && refused.Index < len(with.guards):
+	case errors.Is(err, framework.ErrRefused) && errors.As(err, &refused) && refused.Index < len(with.guards):
 		return stored, refused
 	case !errors.Is(err, recipe.ErrAgain):
 		return stored, err
 	}
 	stored, err = st.read(ctx, s, id)
-	if errors.Is(err, ErrNoRun) {
+	if errors.Is(err, errNoRun) {
 		return st.readFormer(ctx, s, id, r)
 	}
 	return stored, err
@@ -185,7 +184,7 @@ func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id str
 	}
 	f, err := parseFormer(node, data)
 	switch {
-	case errors.Is(err, ErrForeign): // another run since
+	case errors.Is(err, errForeign): // another run since
 		return storedRun{}, recipe.ErrAgain
 	case err != nil:
 		return storedRun{}, err

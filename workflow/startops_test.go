@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +39,7 @@ func TestStartWithOpsIsAtomic(t *testing.T) {
 
 		for _, id := range []string{"y", "x2"} { // in a directory that exists, or not
 			err := m.Start(t.Context(), "five", id, 1, ownNode("c"), ownNode("b"))
-			require.ErrorIs(t, err, workflow.ErrRefused)
+			require.ErrorIs(t, err, framework.ErrRefused)
 			require.ErrorIs(t, err, framework.ErrNodeExists)
 			var refused *framework.TxError
 			require.ErrorAs(t, err, &refused)
@@ -46,16 +47,16 @@ func TestStartWithOpsIsAtomic(t *testing.T) {
 			require.Equal(t, "/own-b", refused.Path)
 			w.requireOwnNode("c", false)
 			_, err = m.Inspect(t.Context(), id)
-			require.ErrorIs(t, err, workflow.ErrNoRun)
+			require.ErrorIs(t, err, framework.ErrNotFound)
 		}
 		err := m.Start(t.Context(), "five", "y", 1,
 			workflow.WithOps(framework.CreateOp("/none/node", nil, framework.Persistent)))
-		require.ErrorIs(t, err, workflow.ErrRefused)
+		require.ErrorIs(t, err, framework.ErrRefused)
 		require.ErrorIs(t, err, framework.ErrNoNode)
 		_, ok := w.Node("/none")
 		require.False(t, ok, "the caller's directories are its own")
 		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, ownNode("d"), workflow.WithOps(framework.Op{})),
-			workflow.ErrOption)
+			framework.ErrInvalid)
 		w.requireOwnNode("d", false)
 		settled()
 		require.Len(t, done.all(), 5, "nothing else was executed")

@@ -30,7 +30,7 @@ func TestADelayedStart(t *testing.T) {
 		m.await("x", workflow.Done)
 		require.InDelta(t, time.Hour, time.Since(began), float64(5*time.Second))
 		require.Len(t, done.all(), 5)
-		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, workflow.WithStartDelay(0)), workflow.ErrOption)
+		require.ErrorIs(t, m.Start(t.Context(), "five", "y", 1, workflow.WithStartDelay(0)), framework.ErrInvalid)
 	})
 }
 
@@ -55,11 +55,11 @@ func TestStartWithASignal(t *testing.T) {
 			require.ErrorIs(t, m.Start(t.Context(), "approval", "y", 0, other), workflow.ErrSignalled)
 			late := workflow.WithSignal("late", 1)
 			require.ErrorIs(t, m.Start(t.Context(), "approval", "y", 0, late), workflow.ErrFinished)
-			require.ErrorIs(t, m.Start(t.Context(), "approval", "z", 0, late, late), workflow.ErrOption)
+			require.ErrorIs(t, m.Start(t.Context(), "approval", "z", 0, late, late), framework.ErrInvalid)
 			bad := workflow.WithSignal("a/b", 1)
-			require.ErrorIs(t, m.Start(t.Context(), "approval", "z", 0, bad), workflow.ErrOption)
+			require.ErrorIs(t, m.Start(t.Context(), "approval", "z", 0, bad), framework.ErrInvalid)
 			_, err := m.Inspect(t.Context(), "z")
-			require.ErrorIs(t, err, workflow.ErrNoRun)
+			require.ErrorIs(t, err, framework.ErrNotFound)
 		})
 	}
 }
@@ -78,7 +78,7 @@ func TestRemove(t *testing.T) {
 			m.await("p", workflow.Done)
 			m.start("approval", "waits", 0)
 			settled()
-			require.ErrorIs(t, m.Remove(t.Context(), "none"), workflow.ErrNoRun)
+			require.ErrorIs(t, m.Remove(t.Context(), "none"), framework.ErrNotFound)
 			require.ErrorIs(t, m.Remove(t.Context(), "waits"), workflow.ErrUnfinished)
 			require.ErrorIs(t, m.Remove(t.Context(), "p.c"), workflow.ErrUnfinished)
 			require.ErrorContains(t, m.Remove(t.Context(), "p.c"), `its parent "p" exists`)
@@ -86,7 +86,7 @@ func TestRemove(t *testing.T) {
 				w.DropReply(nth, zktest.Match{Func: func(r zktest.Request) bool { return r.Op != zktest.OpPing }})
 			}
 			require.NoError(t, m.Remove(t.Context(), "p"))
-			require.ErrorIs(t, m.Remove(t.Context(), "p"), workflow.ErrNoRun)
+			require.ErrorIs(t, m.Remove(t.Context(), "p"), framework.ErrNotFound)
 			require.NoError(t, m.Remove(t.Context(), "p.c"))
 			m.start("parent", "p", 2)
 			require.JSONEq(t, "12", string(m.await("p", workflow.Done).Result))

@@ -29,10 +29,10 @@ type Recorder interface {
 	IsRecorded(name string) bool
 	// Do is Step for a function without a result.
 	Do(ctx context.Context, name string, fn func(ctx context.Context, key Key) error, opts ...StepOption) error
-	// Parallel calls functions at once and waits until all have returned. Each may run steps, and
-	// wait if the Recorder is a Run. If functions fail, Parallel returns their errors, joined.
-	// Otherwise, if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the
-	// first of the waits is over, and its function is called again. A panic is an error (ErrPanic).
+	// Parallel calls functions at once and waits until all have returned. Each may run steps, and wait
+	// if the Recorder is a Run. If functions fail, Parallel returns their errors, joined. Otherwise,
+	// if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the first of the
+	// waits is over, and its function is called again. A panic is an error (framework.ErrPanic).
 	//
 	// As long as another function works, Sleep, Await and Child with the context that Parallel has
 	// passed wait in the process, and the function goes on when its wait is over. They return
@@ -116,7 +116,7 @@ type Key struct {
 //
 // fn's context ends with ctx, with the executor and after WithTimeout. An error of fn is returned,
 // wrapped, after the attempts of WithRetry; it leaves no record, and the step may be called again,
-// also by the next attempt of a run. A panic is an error (ErrPanic).
+// also by the next attempt of a run. A panic is an error (framework.ErrPanic).
 //
 // A step fails permanently if fn returns an error of Permanent or WithPermanentErrors, or if its
 // attempts are used up and it has WithRecordedFailure. Then the failure is recorded as a result is,
@@ -124,18 +124,18 @@ type Key struct {
 // any executor, with the same text and the same error of WithPermanentErrors. Other errors that fn
 // has wrapped are not found in it, also the first time. An error is never recorded that says
 // nothing of the work: the end of ctx or of the executor, ErrWaiting, and framework's
-// ErrSessionLost, ErrSuspended, ErrOutcomeUnknown, ErrUnconfirmed and ErrClosed.
+// ErrSessionLost, ErrSuspended, ErrOutcomeUnknown, ErrUnconfirmed and framework.ErrClosed.
 //
 // If the error wraps ErrEnded or that of ctx, fn may have had its effect, and the record may have
 // been written: the next call of Open reads it. If the error wraps framework.ErrTooLarge, the
 // result is not recorded: store it elsewhere and return a reference to it. Other errors:
-// ErrRepeated, ErrResult, ErrConflict, ErrRemoved.
+// framework.ErrInvalid, ErrResult, ErrConflict, ErrRemoved.
 func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx context.Context, key Key) (T, error),
 	opts ...StepOption) (T, error) {
 	var result, none T
 	r := recorderOf(in)
 	if r == nil || fn == nil {
-		return none, fmt.Errorf("%w: the run, the open ledger or the function of step %q is nil", ErrOption, name)
+		return none, fmt.Errorf("%w: the run, the open ledger or the function of step %q is nil", errOption, name)
 	}
 	encoded := func(ctx context.Context, key Key) ([]byte, error) {
 		made, err := fn(ctx, key)
@@ -176,7 +176,7 @@ func (r *stepRecorder) Parallel(ctx context.Context, functions ...func(context.C
 	for i, f := range functions {
 		running.Go(func() {
 			defer finish()
-			errs[i] = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a parallel function",
+			errs[i] = usercode.Call(r.ledger.client.Logger(), errPanic, "a parallel function",
 				[]any{"path", r.ledger.path},
 				func() error { return f(ctx) })
 		})
@@ -263,7 +263,7 @@ func (r *stepRecorder) beginName(name string) (nameState, error) {
 	defer r.mu.Unlock()
 	before := r.names[name]
 	if before == used {
-		return before, ErrRepeated
+		return before, errRepeated
 	}
 	if _, ok := r.records[name]; !ok {
 		if r.countSteps() >= MaxSteps {
@@ -364,7 +364,7 @@ func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, 
 		}()
 		ctx = within
 	}
-	err = usercode.Call(r.ledger.client.Logger(), ErrPanic, "a step", []any{"path", r.ledger.path, "step", name},
+	err = usercode.Call(r.ledger.client.Logger(), errPanic, "a step", []any{"path", r.ledger.path, "step", name},
 		func() (err error) {
 			result, err = fn(ctx, key)
 			return err

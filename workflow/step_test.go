@@ -234,7 +234,7 @@ func TestStepAfterUncertainRecordReturnsIt(t *testing.T) {
 		require.Equal(t, 1, got)
 		require.Equal(t, 2, calls, "a step that has its record is not run again")
 		_, err = workflow.Step(t.Context(), e.opened, "written", returns(&calls, 9))
-		require.ErrorIs(t, err, workflow.ErrRepeated)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		got, err = workflow.Step(t.Context(), e.opened, "unwritten", returns(&calls, 3))
 		require.NoError(t, err)
 		require.LessOrEqual(t, got, 3)
@@ -324,9 +324,9 @@ func TestStepsOfOneRunAtOnce(t *testing.T) {
 			}))
 		})
 		<-under
-		require.ErrorIs(t, e.opened.Do(t.Context(), "twice", nothing), workflow.ErrRepeated)
+		require.ErrorIs(t, e.opened.Do(t.Context(), "twice", nothing), framework.ErrInvalid)
 		all.Wait()
-		require.ErrorIs(t, e.opened.Do(t.Context(), "twice", nothing), workflow.ErrRepeated)
+		require.ErrorIs(t, e.opened.Do(t.Context(), "twice", nothing), framework.ErrInvalid)
 	})
 }
 
@@ -380,7 +380,7 @@ func TestTimeoutAndPanicOfAStep(t *testing.T) {
 		require.ErrorContains(t, err, "1m0s")
 		require.NoError(t, e.opened.Do(t.Context(), "slow", nothing, workflow.WithTimeout(time.Minute)))
 		err = e.opened.Do(t.Context(), "wild", func(context.Context, workflow.Key) error { panic("no\x1b[2J") })
-		require.ErrorIs(t, err, workflow.ErrPanic)
+		require.ErrorIs(t, err, framework.ErrPanic)
 		require.Equal(t, []string{"step-slow"}, w.steps())
 	})
 }
@@ -461,8 +461,8 @@ func TestForeignAndNewerNodes(t *testing.T) {
 		for data, want := range map[string]error{
 			"":                                 framework.ErrBadRecord,
 			"\x1b[2J":                          framework.ErrBadRecord,
-			`{"v":1,"kind":"queue","id":"x"}`:  workflow.ErrForeign,
-			`{"v":1,"kind":"ledger"}`:          workflow.ErrForeign,
+			`{"v":1,"kind":"queue","id":"x"}`:  framework.ErrForeign,
+			`{"v":1,"kind":"ledger"}`:          framework.ErrForeign,
 			`{"v":9,"kind":"ledger","id":"x"}`: framework.ErrNewer,
 		} {
 			require.NoError(t, e.DeleteIfPresent(t.Context(), "/work/other"))
@@ -477,7 +477,7 @@ func TestForeignAndNewerNodes(t *testing.T) {
 		_, err = e.ledger.Records(t.Context())
 		require.ErrorIs(t, err, framework.ErrBadRecord)
 		require.NoError(t, e.Create(t.Context(), path+"/what", nil, framework.Persistent))
-		require.ErrorIs(t, e.ledger.Remove(t.Context(), e.lease), workflow.ErrForeign)
+		require.ErrorIs(t, e.ledger.Remove(t.Context(), e.lease), framework.ErrForeign)
 		require.Len(t, w.steps(), 2, "nothing was deleted")
 	})
 }
@@ -488,7 +488,7 @@ func TestBadArguments(t *testing.T) {
 		for _, name := range []string{"", "a/b", "a\x00", "a\nb", "\u202e", "\xff",
 			strings.Repeat("x", workflow.MaxName+1), "\ufffd", ".", ".."} {
 			err := e.opened.Do(t.Context(), name, nothing)
-			require.ErrorIs(t, err, workflow.ErrOption, "%q", name)
+			require.ErrorIs(t, err, framework.ErrInvalid, "%q", name)
 			require.NotContains(t, err.Error(), "\u202e")
 		}
 		for _, name := range []string{"zookeeper", "copy of Ärger", strings.Repeat("x", workflow.MaxName)} {
@@ -498,21 +498,21 @@ func TestBadArguments(t *testing.T) {
 			workflow.WithTimeout(0), workflow.WithRetry(0, time.Second), workflow.WithRetry(2, 0),
 			workflow.WithRetry(2, time.Hour),
 		} {
-			require.ErrorIs(t, e.opened.Do(t.Context(), "bad", nothing, option), workflow.ErrOption)
+			require.ErrorIs(t, e.opened.Do(t.Context(), "bad", nothing, option), framework.ErrInvalid)
 		}
 		require.NoError(t, e.opened.Do(t.Context(), "none", nothing, nil))
 		for _, none := range []workflow.Recorder{nil, (*workflow.OpenLedger)(nil), (*workflow.Run)(nil),
 			workflow.OpenLedger{}, &workflow.Run{}} {
 			_, err := workflow.Step(t.Context(), none, "a",
 				func(context.Context, workflow.Key) (int, error) { return 0, nil })
-			require.ErrorIs(t, err, workflow.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		_, err := workflow.Step[int](t.Context(), e.opened, "a", nil)
-		require.ErrorIs(t, err, workflow.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		var lease *locks.Lease
 		for _, none := range []workflow.Executor{nil, lease} {
 			_, err = e.ledger.Open(t.Context(), none)
-			require.ErrorIs(t, err, workflow.ErrOption)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		for _, bad := range []*workflow.Ledger{workflow.NewLedger(nil, path), workflow.NewLedger(e.Client, "x"),
 			workflow.NewLedger(e.Client, "/")} {

@@ -282,7 +282,7 @@ func TestBadOptionsOfFailures(t *testing.T) {
 		e := w.execute(w.member("a"))
 		for _, option := range []workflow.StepOption{workflow.WithPermanentErrors(),
 			workflow.WithPermanentErrors(errRefused, nil)} {
-			require.ErrorIs(t, e.opened.Do(t.Context(), "send", nothing, option), workflow.ErrOption)
+			require.ErrorIs(t, e.opened.Do(t.Context(), "send", nothing, option), framework.ErrInvalid)
 		}
 		require.Empty(t, w.steps())
 	})

@@ -178,7 +178,7 @@ func (w *sweeper) readEntries(ctx context.Context, entries []string) ([]endedRun
 		case n.Err == nil:
 			r.exists, r.stat = true, n.Stat
 			r.runRecord, r.err = parseRun(r.node, n.Data)
-			if errors.Is(r.err, ErrNoRun) {
+			if errors.Is(r.err, errNoRun) {
 				r.exists, r.err = false, nil
 			}
 		case !errors.Is(n.Err, framework.ErrNoNode):
@@ -206,7 +206,7 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 		parent, wrong := parseRun(paths[i], n.Data)
 		isOther := n.Err == nil && wrong == nil && parent.UUID != parents[i].UUID
 		// a parent that cannot be read exists
-		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !errors.Is(wrong, ErrNoRun) && !isOther
+		exists[parents[i]] = !errors.Is(n.Err, framework.ErrNoNode) && !errors.Is(wrong, errNoRun) && !isOther
 	}
 	return exists, err
 }
@@ -216,7 +216,7 @@ func (st *runStore) removeFinished(ctx context.Context, id string) error {
 	removing := "" // the UUID of the run that an earlier attempt may have removed
 	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
 		r, err := st.read(ctx, s, id)
-		if removing != "" && (errors.Is(err, ErrNoRun) || err == nil && r.UUID != removing) {
+		if removing != "" && (errors.Is(err, errNoRun) || err == nil && r.UUID != removing) {
 			return nil
 		}
 		switch {
@@ -230,7 +230,7 @@ func (st *runStore) removeFinished(ctx context.Context, id string) error {
 				return fmt.Errorf("%w: its parent %q exists, and may ask for its outcome: remove that first",
 					ErrUnfinished, r.Parent.ID)
 			}
-			if err != nil && !errors.Is(err, ErrNoRun) {
+			if err != nil && !errors.Is(err, errNoRun) {
 				return err
 			}
 		}

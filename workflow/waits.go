@@ -19,14 +19,14 @@ import (
 // by the ensemble's clock, and are rounded up to a second. In a function of Parallel, Sleep itself
 // waits as long as another function works.
 //
-// A second Sleep of the same name in one call of the function returns ErrRepeated.
+// A second Sleep of the same name in one call of the function returns framework.ErrInvalid.
 func (r *Run) Sleep(ctx context.Context, name string, d time.Duration) error {
 	if r == nil || r.stepRecorder == nil {
-		return fmt.Errorf("%w: the run that sleeps in %q is nil", ErrOption, name)
+		return fmt.Errorf("%w: the run that sleeps in %q is nil", errOption, name)
 	}
 	err := checkName(name)
 	if err == nil && (d < 0 || d > maxWait) {
-		err = fmt.Errorf("%w: %v, it must be from 0 to %v", ErrOption, d, maxWait)
+		err = fmt.Errorf("%w: %v, it must be from 0 to %v", errOption, d, maxWait)
 	}
 	if err != nil {
 		return failure.Wrap("sleep", r.ledger.path, err)
@@ -102,13 +102,13 @@ func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name numbere
 // ends its run as failed. Workflows.Retry from the signal's name waits again.
 //
 // The k-th Await of a name in one call of the function is for the k-th signal of that name, if they
-// are told apart by ids (WithSignalID); each has its own timeout. So await a name in the same order in
-// each call, and not in several functions of Parallel. Names of signals and sleeps must differ. If the
-// data does not decode into T, Await returns ErrResult.
+// are told apart by ids (WithSignalID); each has its own timeout. So await a name in the same order
+// in each call, and not in several functions of Parallel. Names of signals and sleeps must differ.
+// If the data does not decode into T, Await returns ErrResult.
 func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Duration) (T, error) {
 	var data, none T
 	if run == nil || run.stepRecorder == nil {
-		return none, fmt.Errorf("%w: the run that awaits signal %q is nil", ErrOption, signal)
+		return none, fmt.Errorf("%w: the run that awaits signal %q is nil", errOption, signal)
 	}
 	if err := checkName(signal); err != nil { // before it is printed as part of a path
 		return none, failure.Wrap("await", run.ledger.path, err)
@@ -127,7 +127,7 @@ func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Dur
 
 func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duration) (json.RawMessage, error) {
 	if timeout < 0 || timeout > maxWait {
-		return nil, fmt.Errorf("%w: timeout %v, it must be from 0 to %v", ErrOption, timeout, maxWait)
+		return nil, fmt.Errorf("%w: timeout %v, it must be from 0 to %v", errOption, timeout, maxWait)
 	}
 	next, signal, come := r.state.nextSignal(name)
 	w := runWait{Signal: name}
@@ -249,7 +249,7 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, id string, record runRecord,
 	guards []framework.Op) (child storedRun, err error) {
 	child, err = st.readWithoutSync(ctx, s, id)
-	if errors.Is(err, ErrNoRun) {
+	if errors.Is(err, errNoRun) {
 		if err = st.checkKnown(ctx, s, record.Workflow); err == nil {
 			child, err = st.startOnce(ctx, s, id, record, startOps{guards: guards})
 		}

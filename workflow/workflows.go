@@ -52,7 +52,7 @@ const (
 func WithRetention(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Minute {
-			return fmt.Errorf("%w: retention %v, it must be at least a minute", ErrOption, d)
+			return fmt.Errorf("%w: retention %v, it must be at least a minute", errOption, d)
 		}
 		o.retention = d
 		return nil
@@ -64,7 +64,7 @@ func WithRetention(d time.Duration) Option {
 func WithFailedRetention(d time.Duration) Option {
 	return func(o *options) error {
 		if d < time.Minute {
-			return fmt.Errorf("%w: retention of failed runs %v, it must be at least a minute", ErrOption, d)
+			return fmt.Errorf("%w: retention of failed runs %v, it must be at least a minute", errOption, d)
 		}
 		o.failedRetention = d
 		return nil
@@ -77,7 +77,7 @@ func WithFailedRetention(d time.Duration) Option {
 func WithGrace(d time.Duration) Option {
 	return func(o *options) error {
 		if d < 0 {
-			return fmt.Errorf("%w: grace %v is negative", ErrOption, d)
+			return fmt.Errorf("%w: grace %v is negative", errOption, d)
 		}
 		o.grace = d
 		return nil
@@ -124,13 +124,13 @@ func (w *Workflows) Register(functions ...Function) error {
 		switch {
 		case err != nil:
 		case f.call == nil:
-			err = fmt.Errorf("%w: a Function must be made by Kind.Function", ErrOption)
+			err = fmt.Errorf("%w: a Function must be made by Kind.Function", errOption)
 		case f.err != nil:
 			err = f.err
 		case twice:
-			err = fmt.Errorf("%w: kind %q is registered twice", ErrOption, f.kind)
+			err = fmt.Errorf("%w: kind %q is registered twice", errOption, f.kind)
 		case w.working:
-			err = fmt.Errorf("%w: kind %q is registered after Work has begun", ErrOption, f.kind)
+			err = fmt.Errorf("%w: kind %q is registered after Work has begun", errOption, f.kind)
 		default:
 			registered[f.kind] = f
 		}
@@ -159,8 +159,8 @@ func (w *Workflows) start(ctx context.Context, kind, id string, input any, opts 
 		record := runRecord{Workflow: kind, Input: data, Trace: w.store.tel.traceContext(ctx),
 			Keep: cfg.keep.Milliseconds()}
 		stored, err = w.store.start(ctx, id, record, cfg)
-		if errors.Is(err, queue.ErrOption) { // an operation with a bad path
-			err = fmt.Errorf("%w: %w", ErrOption, err)
+		if errors.Is(err, framework.ErrInvalid) { // an operation with a bad path
+			err = fmt.Errorf("%w: %w", errOption, err)
 		}
 	}
 	return stored.UUID, failure.Wrap("start", w.Path(), err)
@@ -184,7 +184,7 @@ func (w *Workflows) isRegistered(kind string) bool {
 
 // ofRun names the run in an error.
 func ofRun(id string, err error) error {
-	if err == nil || errors.Is(err, ErrNoRun) { // which names the run
+	if err == nil || errors.Is(err, errNoRun) { // which names the run
 		return err
 	}
 	return fmt.Errorf("run %q: %w", id, err)
@@ -194,13 +194,13 @@ func ofRun(id string, err error) error {
 type SignalOption func(*signalRecord) error
 
 // WithSignalID gives one of several signals of a name, told apart by their ids, of 1 to 128 bytes:
-// the k-th Await of the name returns the k-th of them, in the order in which they came. So a run can
-// consume a stream of events. A signal with an id is given once, as one without an id is; it is not
-// refused after Await has timed out, but is for the next Await of the name.
+// the k-th Await of the name returns the k-th of them, in the order in which they came. So a run
+// can consume a stream of events. A signal with an id is given once, as one without an id is; it is
+// not refused after Await has timed out, but is for the next Await of the name.
 func WithSignalID(id string) SignalOption {
 	return func(r *signalRecord) error {
 		if id == "" || len(id) > MaxName || !utf8.ValidString(id) {
-			return fmt.Errorf("%w: WithSignalID: %.*q, want 1 to %d bytes of UTF-8", ErrOption, MaxName, id, MaxName)
+			return fmt.Errorf("%w: WithSignalID: %.*q, want 1 to %d bytes of UTF-8", errOption, MaxName, id, MaxName)
 		}
 		r.ID = id
 		return nil
@@ -258,11 +258,12 @@ func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 // also those of parallel branches; members run these steps again, with the same keys. Signals that
 // have come stay, and so do the records of steps that have failed permanently, unless from deletes
 // them: name such a step to run it again. Child runs stay as they are: to run a child again, retry
-// the child first. If the run has no such record, Retry returns ErrOption. For a run that is Done,
-// from must be given, or Retry returns ErrFinished. For any other run it returns ErrUnfinished.
+// the child first. If the run has no such record, Retry returns framework.ErrInvalid. For a run
+// that is Done, from must be given, or Retry returns ErrFinished. For any other run it returns
+// ErrUnfinished.
 //
-// WithRetryInput replaces the run's input. Steps with a record keep their results, whatever input they
-// had: name a step in from to run it again.
+// WithRetryInput replaces the run's input. Steps with a record keep their results, whatever input
+// they had: name a step in from to run it again.
 //
 // Retry takes effect at most once, also if a reply or a session is lost and the run has finished
 // before it is read again; see Cancel. The error wraps framework.ErrOutcomeUnknown in the same
@@ -287,7 +288,7 @@ func (w *Workflows) Retry(ctx context.Context, id, from string, opts ...RetryOpt
 // finished, and for a child whose parent exists, Remove returns ErrUnfinished.
 //
 // After a lost reply or a lost session Remove reads what was done. After the end of ctx the run may
-// be removed: call Remove again, which returns ErrNoRun then.
+// be removed: call Remove again, which returns framework.ErrNotFound then.
 func (w *Workflows) Remove(ctx context.Context, id string) error {
 	err := w.argumentErrorOr(checkName(id))
 	if err == nil {
@@ -319,14 +320,14 @@ func (w *Workflows) Requeue(ctx context.Context, id string) error {
 
 // Work executes runs of the registered kinds, and removes finished runs after the retention time,
 // until ctx ends. Then it takes no more runs. It returns nil if all functions have returned within
-// the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error, such as
-// framework.ErrNoAuth, ends it too.
+// the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error,
+// such as framework.ErrNoAuth, ends it too.
 func (w *Workflows) Work(ctx context.Context) error {
 	w.mu.Lock()
 	functions := slices.Collect(maps.Values(w.functions))
 	err := w.err
 	if err == nil && len(functions) == 0 {
-		err = fmt.Errorf("%w: no function is registered", ErrOption)
+		err = fmt.Errorf("%w: no function is registered", errOption)
 	}
 	w.working = w.working || err == nil
 	w.mu.Unlock()

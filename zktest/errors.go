@@ -3,11 +3,11 @@ package zktest
 import (
 	"errors"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// ErrOption is wrapped by the error for an option with an invalid value.
-var ErrOption = errors.New("zktest: invalid option")
+var errOption = failure.KindOf(failure.ErrInvalid, "zktest: invalid option")
 
 // ErrClosed is returned by ListenTCP when the server has been closed.
 var ErrClosed = errors.New("zktest: server is closed")

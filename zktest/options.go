@@ -8,7 +8,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-// Option changes a default of a server. Its error wraps ErrOption and says which value is invalid.
+// Option changes a default of a server. Its error wraps framework.ErrInvalid and says which value
+// is invalid.
 type Option func(*zkserver.Config) error
 
 // WithTick sets the server's tick, 2 s by default. Sessions last between 2 and
@@ -22,7 +23,7 @@ func WithTick(d time.Duration) Option {
 func WithSessionTimeouts(least, most time.Duration) Option {
 	return func(c *zkserver.Config) error {
 		if least < time.Millisecond || most < least {
-			return fmt.Errorf("%w: session timeouts from %v to %v", ErrOption, least, most)
+			return fmt.Errorf("%w: session timeouts from %v to %v", errOption, least, most)
 		}
 		c.MinSessionTimeout, c.MaxSessionTimeout = least, most
 		return nil
@@ -72,7 +73,7 @@ func WithExtendedTypes() Option {
 func WithJuteMaxBuffer(bytes int) Option {
 	return func(c *zkserver.Config) error {
 		if bytes <= 0 {
-			return fmt.Errorf("%w: jute.maxbuffer of %d bytes", ErrOption, bytes)
+			return fmt.Errorf("%w: jute.maxbuffer of %d bytes", errOption, bytes)
 		}
 		c.JuteMaxBuffer = bytes
 		return nil
@@ -84,7 +85,7 @@ func WithJuteMaxBuffer(bytes int) Option {
 func WithMaxClientCnxns(n int) Option {
 	return func(c *zkserver.Config) error {
 		if n <= 0 {
-			return fmt.Errorf("%w: %d connections", ErrOption, n)
+			return fmt.Errorf("%w: %d connections", errOption, n)
 		}
 		c.MaxClientCnxns = n
 		return nil
@@ -116,7 +117,7 @@ func WithFourLetterWords(words ...string) Option {
 func WithSuperDigest(digest string) Option {
 	return func(c *zkserver.Config) error {
 		if digest == "" {
-			return fmt.Errorf("%w: super digest is empty", ErrOption)
+			return fmt.Errorf("%w: super digest is empty", errOption)
 		}
 		c.SuperDigest = digest
 		return nil
@@ -128,7 +129,7 @@ func WithSuperDigest(digest string) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(c *zkserver.Config) error {
 		if l == nil {
-			return fmt.Errorf("%w: logger is nil", ErrOption)
+			return fmt.Errorf("%w: logger is nil", errOption)
 		}
 		c.Logger = l
 		return nil
@@ -138,7 +139,7 @@ func WithLogger(l *slog.Logger) Option {
 func setDuration(name string, d time.Duration, set func(*zkserver.Config)) Option {
 	return func(c *zkserver.Config) error {
 		if d < time.Millisecond {
-			return fmt.Errorf("%w: %s of %v is less than 1ms", ErrOption, name, d)
+			return fmt.Errorf("%w: %s of %v is less than 1ms", errOption, name, d)
 		}
 		set(c)
 		return nil

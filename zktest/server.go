@@ -25,7 +25,7 @@ type Server struct {
 	closed bool
 }
 
-// New starts a server. Close ends it. The error wraps ErrOption for an invalid option.
+// New starts a server. Close ends it. The error wraps framework.ErrInvalid for an invalid option.
 func New(opts ...Option) (*Server, error) {
 	var config zkserver.Config
 	for _, opt := range opts {
@@ -35,7 +35,7 @@ func New(opts ...Option) (*Server, error) {
 	}
 	core, err := zkserver.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOption, err)
+		return nil, fmt.Errorf("%w: %w", errOption, err)
 	}
 	return &Server{core: core}, nil
 }

@@ -30,7 +30,7 @@ func TestOptionsRefuseBadValues(t *testing.T) {
 		`"super" is not user:digest`:              WithSuperDigest("super"),
 	} {
 		_, err := New(opt)
-		require.ErrorIs(t, err, ErrOption)
+		require.ErrorIs(t, err, errOption)
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -241,3 +241,78 @@ func TestCommandsInPages(t *testing.T) {
 	}
 	require.Greater(t, count, 200)
 }
+
+// TestReferenceOfTheErrors: the page has each sentinel of the public packages, with its text and
+// what it means.
+func TestReferenceOfTheErrors(t *testing.T) {
+	texts := map[string]string{} // of sentinels by their names with the package
+	declared := func(dir string, use func(name, doc string, value ast.Expr)) {
+		files, err := filepath.Glob("../../" + dir + "/*.go")
+		require.NoError(t, err)
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			source, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+			require.NoError(t, err)
+			for _, d := range source.Decls {
+				group, ok := d.(*ast.GenDecl)
+				if !ok || group.Tok != token.VAR {
+					continue
+				}
+				for _, spec := range group.Specs {
+					spec := spec.(*ast.ValueSpec)
+					name := spec.Names[0].Name
+					if !strings.HasPrefix(name, "Err") || len(spec.Values) != 1 {
+						continue
+					}
+					doc := spec.Doc.Text()
+					if !group.Lparen.IsValid() {
+						doc = group.Doc.Text()
+					}
+					texts[filepath.Base(dir)+"."+name] = sentinelText(texts, spec.Values[0])
+					use(name, doc, spec.Values[0])
+				}
+			}
+		}
+	}
+	ignore := func(string, string, ast.Expr) {}
+	for _, dir := range []string{"failure", "waitline", "lastgood", "zkserver"} {
+		declared("internal/"+dir, ignore)
+	}
+	var b strings.Builder
+	b.WriteString("# Errors\n\n" + generated + "Test for an error with `errors.Is`. Its text also names the operation, " +
+		"the path and the reason. [Guides](../README.md) say which to expect of which call; the doc comment of a call " +
+		"lists those that it can return.\n\nIn every package: `context.Canceled` and `context.DeadlineExceeded` say that " +
+		"your context has ended a wait, with its cause. Calls that work until their context ends return nil then.\n")
+	for _, dir := range []string{"framework", "locks", "election", "scheduler", "queue", "workflow", "barrier", "members",
+		"registry", "config", "ids", "redislock", "zktest"} {
+		fmt.Fprintf(&b, "\n## %s\n\n| error | text | meaning |\n|---|---|---|\n", dir)
+		declared(dir, func(name, doc string, _ ast.Expr) {
+			text := texts[dir+"."+name]
+			require.NotEmpty(t, text, "%s.%s", dir, name)
+			require.NotEmpty(t, doc, "%s.%s", dir, name)
+			meaning := regexp.MustCompile(`^`+name+` is `).ReplaceAllString(inOneLine(doc), "")
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, text, strings.ToUpper(meaning[:1])+meaning[1:])
+		})
+	}
+	requirePage(t, "errors.md", b.String())
+}
+
+// sentinelText is the text of a sentinel, which is made here or is that of another package.
+func sentinelText(known map[string]string, value ast.Expr) (text string) {
+	ast.Inspect(value, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			if n.Kind == token.STRING {
+				text = strings.Trim(n.Value, `"`)
+			}
+		case *ast.SelectorExpr:
+			if of, ok := n.X.(*ast.Ident); ok && text == "" {
+				text = known[of.Name+"."+n.Sel.Name]
+			}
+		}
+		return true
+	})
+	return text
+}

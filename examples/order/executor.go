@@ -37,9 +37,9 @@ type stopPoint struct {
 // steps are the steps of an order. The last one ends it.
 var steps = []string{"reserve", "charge", "pack", "send"}
 
-// orderFunction is the part that a service would have: the steps of an order, each of which writes to
-// the database. It calls stop in each step, before and after the effect. If it is not keyed, each
-// charge is a payment of its own.
+// orderFunction is the part that a service would have: the steps of an order, each of which writes
+// to the database. It calls stop in each step, before and after the effect. If it is not keyed,
+// each charge is a payment of its own.
 func orderFunction(l *database, keyed bool, stop func(ctx context.Context, p stopPoint) error) workflow.Function {
 	return orderKind.Function(func(ctx context.Context, run *workflow.Run, o order) (string, error) {
 		for _, step := range steps {

@@ -1,6 +1,6 @@
-// Package configfile reads the configuration of a client, and the settings of a monitor, from a YAML
-// or JSON file. Environment variables win over the file. The package is one of its own so that only
-// programs with such a file link a YAML library.
+// Package configfile reads the configuration of a client, and the settings of a monitor, from a
+// YAML or JSON file. Environment variables win over the file. The package is one of its own so that
+// only programs with such a file link a YAML library.
 //
 //	client:
 //	  servers: [zk1:2181, zk2:2181, zk3:2181]
@@ -45,8 +45,8 @@ type File struct {
 	Monitor Monitor
 }
 
-// Monitor has the fields of monitor.Settings, and can be converted to it. It is declared here so that
-// a program without a monitor does not link that package.
+// Monitor has the fields of monitor.Settings, and can be converted to it. It is declared here so
+// that a program without a monitor does not link that package.
 type Monitor struct {
 	Interval     *time.Duration `yaml:"interval"`
 	BeginAfter   *int           `yaml:"beginAfter"`
@@ -97,12 +97,12 @@ type TLS struct {
 }
 
 // Load reads a file. Each LOCKSTEP_ variable that is set (framework.Config.WithEnv) replaces what
-// the file has. The error wraps framework.ErrInvalidConfig, and names the file and, of an unknown
+// the file has. The error wraps framework.ErrInvalid, and names the file and, of an unknown
 // key, a key that is there twice and a value of another type, the line. It shows no secret.
 func Load(name string) (File, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
-		return File{}, fmt.Errorf("%w: %w", framework.ErrInvalidConfig, err)
+		return File{}, fmt.Errorf("%w: %w", framework.ErrInvalid, err)
 	}
 	file, err := parse(content, filepath.Dir(name))
 	if err == nil {
@@ -112,10 +112,10 @@ func Load(name string) (File, error) {
 		err = file.Client.Validate()
 	}
 	if err != nil {
-		if errors.Is(err, framework.ErrInvalidConfig) {
+		if errors.Is(err, framework.ErrInvalid) {
 			return File{}, fmt.Errorf("%s: %w", name, err)
 		}
-		return File{}, fmt.Errorf("%w: %s: %w", framework.ErrInvalidConfig, name, err)
+		return File{}, fmt.Errorf("%w: %s: %w", framework.ErrInvalid, name, err)
 	}
 	return file, nil
 }

@@ -140,14 +140,14 @@ func TestBadFiles(t *testing.T) {
 	} {
 		name := write(t, content)
 		_, err := configfile.Load(name)
-		require.ErrorIs(t, err, framework.ErrInvalidConfig, content)
+		require.ErrorIs(t, err, framework.ErrInvalid, content)
 		require.ErrorContains(t, err, says)
 		require.ErrorContains(t, err, name)
 		require.NotContains(t, err.Error(), "screws")
 		require.NotContains(t, err.Error(), "configfile.")
 	}
 	_, err := configfile.Load("/none/lockstep.yaml")
-	require.ErrorIs(t, err, framework.ErrInvalidConfig)
+	require.ErrorIs(t, err, framework.ErrInvalid)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -173,7 +173,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if _, err := configfile.Load(write(t, string(content))); err != nil {
-			require.ErrorIs(t, err, framework.ErrInvalidConfig)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func leavesNoSession(t *testing.T, start func() (*zktest.Server, *fxtest.App)) {
 func TestAnAppWithABadConfigDoesNotBuild(t *testing.T) {
 	err := fx.New(frameworkfx.Module, fx.NopLogger, fx.Supply(framework.Config{}),
 		fx.Invoke(func(*framework.Client) {})).Err()
-	require.ErrorIs(t, err, framework.ErrInvalidConfig)
+	require.ErrorIs(t, err, framework.ErrInvalid)
 	require.ErrorContains(t, err, "no servers given")
 }
 

@@ -126,10 +126,24 @@ func EndedBySignal(ctx context.Context) bool {
 	return errors.As(context.Cause(ctx), &s)
 }
 
+// withHintOf returns err with its exit code and the hint of a command, if there is one.
+func withHintOf(command string, err error) error {
+	for _, h := range hintsOfCommands {
+		var known *ExitError
+		if h.command == command && errors.Is(err, h.reason) && !errors.As(err, &known) {
+			return WithHint(err, h.reason, h.hint)
+		}
+	}
+	return WithCode(err)
+}
+
 // WithExitCodes makes a function a RunE of cobra. Its errors get their exit codes; an error of
 // cobra has none, and counts as one of usage.
 func WithExitCodes(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error { return WithCode(f(cmd, args)) }
+	return func(cmd *cobra.Command, args []string) error {
+		name := strings.Fields(cmd.CommandPath())
+		return withHintOf(name[min(1, len(name)-1)], f(cmd, args))
+	}
 }
 
 // EndBySignal returns the error of the signal instead of err if a signal has ended ctx: the command

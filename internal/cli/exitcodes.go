@@ -12,7 +12,6 @@ import (
 	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
-	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
@@ -53,7 +52,7 @@ config diff: the values differ; config set, edit: the value has another version;
 queue has had the id; members drain: the drain has failed; other commands: the time of -w is
 over, the queue is full or empty, there is nothing of that NAME, or the gate is up already`},
 	{ExitDeadlock, `lock: a deadlock: the holder of the lock waits for a lock that is held around this command`},
-	{ExitUsage, `usage: a bad flag, name, schedule or duration; an unknown job`},
+	{ExitUsage, `usage: a bad flag, name, schedule or duration`},
 	{ExitMismatch, `the NAME is used with another number of permits or members, or another order of the queue; it
 belongs to something else; or its data is too large, damaged or of a newer release`},
 	{ExitNoSession, `no session within --connect-timeout; dev: the address cannot be used`},
@@ -75,6 +74,8 @@ func ExitCodeHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+const newerHint = "use a newer lockstep"
+
 // ExitError is an error with the code that the program ends with. Without a reason nothing is
 // printed.
 type ExitError struct {
@@ -92,10 +93,8 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Reason }
 
-const newerHint = "use a newer lockstep"
-
-// exitCodes are the codes of errors, and what to do next. The first one counts whose reason an error
-// wraps.
+// exitCodes are the codes of errors, and what to do next. The first one counts whose reason an
+// error wraps.
 var exitCodes = []ExitError{
 	{ExitNoCommand, procguard.ErrNotFound, ""},
 	{ExitNotExecutable, procguard.ErrNotExecutable, ""},
@@ -107,83 +106,80 @@ var exitCodes = []ExitError{
 	{ExitNotObtained, queue.ErrTaken, ""},
 	{ExitNotObtained, queue.ErrDone, ""},
 	{ExitNotObtained, queue.ErrNotClaimed, ""},
-	{ExitMissing, queue.ErrUnknownID, ""},
-	{ExitUsage, queue.ErrOption, ""},
-	{ExitMismatch, queue.ErrMismatch,
-		"leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
-	{ExitMismatch, queue.ErrNotQueue, "use another NAME: this one belongs to something else"},
-	{ExitLost, queue.ErrUnknown, "look whether the item is there before you repeat the command"},
 	{ExitLost, queue.ErrLost, ""},
 
 	{ExitConflict, barrier.ErrRaised, "wait until it is down: lockstep gate wait NAME"},
 	{ExitConflict, barrier.ErrCounting, "see who has counted: lockstep latch ls NAME"},
-	{ExitUsage, barrier.ErrSize, ""},
-	{ExitUsage, barrier.ErrCaller, ""},
-	{ExitMismatch, barrier.ErrMismatch, "all who use a NAME must give the same -n"},
 	{ExitMismatch, barrier.ErrTooMany, "more processes than -n use this NAME"},
-	{ExitMismatch, barrier.ErrForeign, "use another NAME: this one belongs to something else"},
 
 	{ExitConflict, config.ErrConflict, "see what it is now: lockstep config get NAME --json"},
 	{ExitMissing, config.ErrNoValue, "see which versions there are: lockstep config history NAME"},
 
 	{ExitNotObtained, ids.ErrNoSlot, ""},
 	{ExitNotObtained, ids.ErrExhausted, ""},
-	{ExitMismatch, ids.ErrForeign, ""},
-	{ExitMismatch, ids.ErrMismatch, ""},
 
-	{ExitMissing, members.ErrNotFound,
-		"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"},
 	{ExitNotObtained, members.ErrLeft, ""},
 	{ExitNotObtained, members.ErrWithdrawn, ""},
 	{ExitNotObtained, members.ErrDrainFailed, ""},
-	{ExitUsage, members.ErrInvalid, ""},
 
-	{ExitMissing, registry.ErrNotFound, "see which there are: lockstep services NAME"},
 	{ExitNotObtained, registry.ErrTaken, ""},
-	{ExitMismatch, registry.ErrInvalid, ""},
 
-	{ExitMissing, workflow.ErrNoRun, "see which there are: lockstep workflows /"},
 	{ExitMissing, workflow.ErrUnknownKind,
 		"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
 	{ExitConflict, workflow.ErrFinished, ""},
 	{ExitConflict, workflow.ErrUnfinished, ""},
 	{ExitConflict, workflow.ErrSignalled, ""},
-	{ExitUsage, workflow.ErrOption, ""},
 	{ExitMismatch, workflow.ErrIDInUse, "use another ID, or see what it belongs to: lockstep workflows ID"},
-	{ExitMismatch, workflow.ErrForeign,
-		"give the path of workflows before the ID: this one belongs to something else"},
 
-	{ExitUsage, scheduler.ErrInvalidJob, ""},
-	{ExitUsage, scheduler.ErrInvalidSpec, ""},
-	{ExitUsage, scheduler.ErrUnknownJob, "see which there are: lockstep jobs /"},
 	{ExitUsage, scheduler.ErrTooManyPending,
 		"wait until some of them have run, or see what holds them up: lockstep runs NAME"},
 
-	{ExitUsage, monitor.ErrOption, ""},
-	{ExitMismatch, monitor.ErrForeign, "use another --path: this one belongs to something else"},
-
 	{ExitMissing, election.ErrNoLeader, "see which there are: lockstep elections"},
-	{ExitMissing, election.ErrNoCandidate, "see who stands by: lockstep elections NAME"},
 
 	{ExitMismatch, locks.ErrKindMixed,
 		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
 			"lockstep lock -h"},
-	{ExitUsage, locks.ErrPermits, ""},
 	{ExitDeadlock, locks.ErrDeadlock,
 		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
 			"order everywhere, or all at once: lockstep lock A B"},
 	{ExitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
 
-	{ExitMismatch, framework.ErrNewer, newerHint}, // the records of all packages have these two errors
+	// The errors that all packages have.
+	{ExitMismatch, framework.ErrForeign, "use another NAME: this one belongs to something else"},
+	{ExitMismatch, framework.ErrMismatch, "all who use a NAME must give the same -n"},
+	{ExitMismatch, framework.ErrNewer, newerHint},
 	{ExitMismatch, framework.ErrBadRecord, ""},
-
-	{ExitUsage, framework.ErrInvalidConfig, ""},
-	{ExitUsage, framework.ErrInvalidPath, ""},
 	{ExitMismatch, framework.ErrTooLarge, ""},
+	{ExitMissing, framework.ErrNotFound, ""},
+	{ExitUsage, framework.ErrInvalid, ""},
 	{ExitNoPermission, framework.ErrNoAuth,
 		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
 	{ExitLost, framework.ErrOutcomeUnknown,
 		"the answer was lost: check whether it was done before you repeat the command"},
 	{ExitLost, framework.ErrSessionLost,
 		"others may count this process as dead; run the command again if it is safe to repeat"},
+}
+
+// hintsOfCommands are what to do next after an error of one command, by the first word of its name.
+// They win over those of exitCodes.
+var hintsOfCommands = []struct {
+	command string
+	reason  error
+	hint    string
+}{
+	{"queue", framework.ErrMismatch, "leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
+	{"queue", framework.ErrOutcomeUnknown, "look whether the item is there before you repeat the command"},
+	{"id", framework.ErrMismatch, "give the number of slots and the epoch that the error shows as stored"},
+	{"members", framework.ErrNotFound,
+		"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"},
+	{"disable", framework.ErrNotFound, "see which there are: lockstep services NAME"},
+	{"enable", framework.ErrNotFound, "see which there are: lockstep services NAME"},
+	{"workflows", framework.ErrNotFound, "see which there are: lockstep workflows /"},
+	{"workflows", framework.ErrForeign,
+		"give the path of workflows before the ID: this one belongs to something else"},
+	{"jobs", framework.ErrNotFound, "see which there are: lockstep jobs /"},
+	{"runs", framework.ErrNotFound, "see which there are: lockstep jobs /"},
+	{"monitor", framework.ErrForeign, "use another --path: this one belongs to something else"},
+	{"elect", framework.ErrNotFound, "see who stands by: lockstep elections NAME"},
+	{"elections", framework.ErrNotFound, "see who stands by: lockstep elections NAME"},
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // Stage is a step of a stop. Stages are stopped in their order.
@@ -65,7 +67,7 @@ func Cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // ErrUnfinished is returned when a task has not ended within its part of the stop.
-var ErrUnfinished = errors.New("it has not ended")
+var ErrUnfinished = failure.KindOf(failure.ErrUnfinished, "it has not ended")
 
 // Task is a function that runs until it is stopped.
 type Task struct {

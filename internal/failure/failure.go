@@ -13,18 +13,37 @@ import (
 
 // sentinel is an error value that says why a call failed. The code of this module tests for
 // sentinels, which Ended therefore treats differently.
-type sentinel struct{ text string }
+type sentinel struct {
+	text string
+	of   error // the sentinel that this is a kind of, or nil
+}
 
 // Sentinel returns a new sentinel. No two sentinels are equal.
-func Sentinel(text string) error { return &sentinel{text} }
+func Sentinel(text string) error { return &sentinel{text, nil} }
+
+// KindOf returns a sentinel with a text of its own that wraps another one, which callers test for.
+func KindOf(of error, text string) error { return &sentinel{text, of} }
 
 func (s *sentinel) Error() string { return s.text }
+
+func (s *sentinel) Unwrap() error { return s.of }
 
 // The sentinels of transient failures, which package framework exports and documents.
 var (
 	ErrSessionLost = Sentinel("session lost")
 	ErrSuspended   = Sentinel("connection suspended")
 	ErrOverloaded  = Sentinel("servers are overloaded")
+)
+
+// The sentinels that recipes have in common, which package framework exports and documents.
+var (
+	ErrInvalid    = Sentinel("invalid argument")
+	ErrForeign    = Sentinel("path is used by something else")
+	ErrMismatch   = Sentinel("the stored settings differ")
+	ErrNotFound   = Sentinel("not found")
+	ErrRefused    = Sentinel("an operation of the caller was refused")
+	ErrPanic      = Sentinel("the function panicked")
+	ErrUnfinished = Sentinel("not finished in time")
 )
 
 // ErrUnconfirmed says that a cleanup has ended before the servers have confirmed it. Package

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
 // ErrNotQueue is returned when a node is not a queue.
-var ErrNotQueue = errors.New("path is not a queue")
+var ErrNotQueue = failure.KindOf(failure.ErrForeign, "path is not a queue")
 
 // The orders of queues; see package queue.
 const (

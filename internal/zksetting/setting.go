@@ -1,4 +1,5 @@
-// Package zksetting takes the settings of a real server, as text, as options of the in-memory server.
+// Package zksetting takes the settings of a real server, as text, as options of the in-memory
+// server.
 package zksetting
 
 import (
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -51,7 +53,7 @@ func Option(name, value string) zktest.Option {
 	return func(c *zkserver.Config) error {
 		option, known := settings[strings.TrimPrefix(name, "zookeeper.")]
 		if !known {
-			return fmt.Errorf("%w: setting %q is not one of %s", zktest.ErrOption, name,
+			return fmt.Errorf("%w: setting %q is not one of %s", framework.ErrInvalid, name,
 				strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		if err := option(strings.TrimSpace(value))(c); err != nil {
@@ -70,7 +72,7 @@ func setConfig(change func(*zkserver.Config)) zktest.Option {
 
 func refuseOption(format string, args ...any) zktest.Option {
 	return func(*zkserver.Config) error {
-		return fmt.Errorf("%w: "+format, append([]any{zktest.ErrOption}, args...)...)
+		return fmt.Errorf("%w: "+format, append([]any{framework.ErrInvalid}, args...)...)
 	}
 }
 

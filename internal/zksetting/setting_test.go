@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -20,7 +21,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 		`"1s" is not a number`:                               Option("tickTime", "1s"),
 	} {
 		_, err := zktest.New(opt)
-		require.ErrorIs(t, err, zktest.ErrOption)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -1,5 +1,5 @@
-// Package curatorqueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to share
-// with Java:
+// Package curatorqueue is a queue in the layout of Apache Curator's SimpleDistributedQueue, to
+// share with Java:
 //
 //	<path>        container
 //	<path>/qn-#   persistent: an item, the bytes as they are
@@ -37,7 +37,7 @@ type Queue struct {
 func New(client *framework.Client, path string) *Queue {
 	q := &Queue{client: client, path: path}
 	if client == nil {
-		q.err = fmt.Errorf("%w: the client is nil", queue.ErrOption)
+		q.err = fmt.Errorf("%w: the client is nil", framework.ErrInvalid)
 	} else {
 		q.err = recipe.CheckClientAndPath(client, path, "a queue")
 	}
@@ -45,15 +45,15 @@ func New(client *framework.Client, path string) *Queue {
 }
 
 // Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth,
-// framework.ErrClosed or the end of ctx, or queue.ErrUnknown: the reply was lost, and the item may
-// be in the queue.
+// framework.ErrClosed or the end of ctx, or framework.ErrOutcomeUnknown: the reply was lost, and
+// the item may be in the queue.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.doOnSessions(ctx, "put", func(s *framework.Session) error {
 		for {
 			_, err := s.Multi(ctx, framework.CreateOp(znode.Join(q.path, itemPrefix), data,
 				framework.PersistentSequential))
 			if !errors.Is(err, framework.ErrNoNode) {
-				return wrapIfUnknown(ctx, err)
+				return err
 			}
 			if err := s.MakeDirs(ctx, q.path); err != nil {
 				return err
@@ -63,8 +63,8 @@ func (q *Queue) Put(ctx context.Context, data []byte) error {
 }
 
 // Take waits for an item, removes the first one and returns its data. If the error wraps
-// queue.ErrUnknown, the reply to the removal was lost, and an item may be gone. Other errors wrap
-// framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
+// framework.ErrOutcomeUnknown, the reply to the removal was lost, and an item may be gone. Other
+// errors wrap framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
 func (q *Queue) Take(ctx context.Context) (data []byte, err error) {
 	err = q.doOnSessions(ctx, "take", func(s *framework.Session) error {
 		for {
@@ -102,7 +102,8 @@ func (q *Queue) Poll(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "poll", true)
 }
 
-// Peek reads behind a sync and returns the first item's data without removing it, or queue.ErrEmpty.
+// Peek reads behind a sync and returns the first item's data without removing it, or
+// queue.ErrEmpty.
 func (q *Queue) Peek(ctx context.Context) (data []byte, err error) {
 	return q.firstNow(ctx, "peek", false)
 }
@@ -139,7 +140,6 @@ func (q *Queue) readFirst(ctx context.Context, s *framework.Session, names []str
 		data, _, err := s.Get(ctx, path)
 		if err == nil && remove {
 			_, err = s.Multi(ctx, framework.DeleteOp(path, framework.AnyVersion))
-			err = wrapIfUnknown(ctx, err)
 		}
 		if !errors.Is(err, framework.ErrNoNode) {
 			return data, err
@@ -159,21 +159,10 @@ func (q *Queue) doOnSessions(ctx context.Context, op string, f func(*framework.S
 		if err == nil {
 			err = f(s)
 		}
-		if errors.Is(err, framework.ErrSessionLost) && !errors.Is(err, queue.ErrUnknown) && ctx.Err() == nil {
+		written := errors.Is(err, framework.ErrOutcomeUnknown)
+		if errors.Is(err, framework.ErrSessionLost) && !written && ctx.Err() == nil {
 			continue
 		}
 		return failure.Wrap(op, q.path, err)
 	}
-}
-
-// wrapIfUnknown adds queue.ErrUnknown to a transaction's error if its outcome is unknown.
-func wrapIfUnknown(ctx context.Context, err error) error {
-	var tx *framework.TxError
-	if err == nil || errors.As(err, &tx) || errors.Is(err, framework.ErrTooLarge) {
-		return err
-	}
-	if failure.IsTransient(err) || ctx.Err() != nil || errors.Is(err, framework.ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: %w", queue.ErrUnknown, err)
-	}
-	return err
 }

@@ -85,8 +85,8 @@ func TestCuratorQueue(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
-		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), queue.ErrUnknown)
-		require.ErrorIs(t, New(nil, "/x").Put(t.Context(), nil), queue.ErrOption)
+		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), framework.ErrOutcomeUnknown)
+		require.ErrorIs(t, New(nil, "/x").Put(t.Context(), nil), framework.ErrInvalid)
 		_, err = New(w.Member(t, "c", config).Client, "x").Take(t.Context())
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 	})
@@ -140,7 +140,7 @@ func TestCuratorQueueClosedClientLeavesOutcomeUnknown(t *testing.T) {
 				})
 				err := call(within(t, time.Minute), q)
 				require.ErrorIs(t, err, framework.ErrClosed)
-				require.ErrorIs(t, err, queue.ErrUnknown)
+				require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
 				<-closed
 			})
 		})

@@ -52,7 +52,7 @@ func TestModuleRegistersAndProvidesPools(t *testing.T) {
 	app.RequireStop()
 	require.Empty(t, zk.Children("/services/billing"))
 	_, err = p.Billing.Pick(ctx)
-	require.ErrorIs(t, err, registry.ErrClosed)
+	require.ErrorIs(t, err, framework.ErrClosed)
 }
 
 func TestModuleRefusesBadArguments(t *testing.T) {
@@ -62,7 +62,7 @@ func TestModuleRefusesBadArguments(t *testing.T) {
 		"registryfx.AsInstance: want registryfx.Instance")
 	take := fx.Invoke(fx.Annotate(func(*registry.Pool) {}, fx.ParamTags(`name:"a b"`)))
 	require.ErrorIs(t, fx.New(base, registryfx.Pool("/services", "a b", registry.WithRefresh(-1)), take).Err(),
-		registry.ErrOption)
+		framework.ErrInvalid)
 }
 
 func TestModuleShutsTheApplicationDownWhenAnInstanceCannotBeRegistered(t *testing.T) {

@@ -57,7 +57,7 @@ func (b builder) Scheme() string { return Scheme }
 func (b builder) Build(target resolver.Target, conn resolver.ClientConn,
 	opts resolver.BuildOptions) (resolver.Resolver, error) {
 	if target.URL.Host != "" {
-		return nil, fmt.Errorf("%w: target %q has an authority, write %s:///%s", registry.ErrInvalid,
+		return nil, fmt.Errorf("%w: target %q has an authority, write %s:///%s", framework.ErrInvalid,
 			target.URL.String(), Scheme, target.Endpoint())
 	}
 	secure := opts.DialCreds != nil && opts.DialCreds.Info().SecurityProtocol == "tls"

@@ -153,10 +153,10 @@ func TestModuleRefusesBadJobs(t *testing.T) {
 	base := fx.Options(client, schedulerfx.At(testPath, scheduler.WithGrace(10*time.Second)))
 	j := func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick} }
 	require.NoError(t, fx.New(base).Err(), "no jobs, nothing to do")
-	require.ErrorIs(t, fx.New(base, schedulerfx.AsJob(j), schedulerfx.AsJob(j)).Err(), scheduler.ErrDuplicateJob)
+	require.ErrorIs(t, fx.New(base, schedulerfx.AsJob(j), schedulerfx.AsJob(j)).Err(), framework.ErrInvalid)
 	require.ErrorIs(t, fx.New(base,
 		schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "TZ=", Run: quick} })).Err(),
-		scheduler.ErrInvalidSpec)
+		framework.ErrInvalid)
 	require.NoError(t, fx.New(base, schedulerfx.AsJob(scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick})).Err())
 	require.ErrorIs(t, fx.New(client, schedulerfx.At("x")).Err(), framework.ErrInvalidPath)
 	long := schedulerfx.AsOption(func() scheduler.Option { return scheduler.WithGrace(time.Minute) })

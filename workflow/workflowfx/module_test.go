@@ -50,7 +50,7 @@ func TestModuleRefusesBadKinds(t *testing.T) {
 	}
 	require.NoError(t, fx.New(base).Err(), "no kinds, nothing to do")
 	twice := fx.Options(workflowfx.AsWorkflow(function), workflowfx.AsWorkflow(function))
-	require.ErrorIs(t, fx.New(base, twice).Err(), workflow.ErrOption)
+	require.ErrorIs(t, fx.New(base, twice).Err(), framework.ErrInvalid)
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(),
 		"workflowfx.AsWorkflow: want workflow.Function")
 	require.ErrorIs(t, fx.New(client, workflowfx.At("x")).Err(), framework.ErrInvalidPath)
@@ -62,8 +62,8 @@ func TestModuleRefusesBadKinds(t *testing.T) {
 	require.Equal(t, 40*time.Second, app.StopTimeout())
 }
 
-// TestStopBeforeTheEndOfTheGrace: a stop that lasts for less than the stop timeout ends the grace, and
-// the client is closed within it.
+// TestStopBeforeTheEndOfTheGrace: a stop that lasts for less than the stop timeout ends the grace,
+// and the client is closed within it.
 func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

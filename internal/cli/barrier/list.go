@@ -103,7 +103,7 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 	for r, err := range barrier.List(ctx, client, root) {
 		switch {
 		case errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrTooLarge),
-			errors.Is(err, barrier.ErrForeign), errors.Is(err, framework.ErrNewer):
+			errors.Is(err, framework.ErrForeign), errors.Is(err, framework.ErrNewer):
 			v.PrintWarning("%v", err)
 			unread = err
 			continue

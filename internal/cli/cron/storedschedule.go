@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/scheduler"
@@ -30,7 +31,7 @@ type storedSchedule struct {
 // compares it with that of this process.
 func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 	state, err := s.jobs.State(ctx, s.job)
-	if errors.Is(err, scheduler.ErrUnknownJob) {
+	if errors.Is(err, framework.ErrNotFound) {
 		return nil
 	}
 	if err != nil {

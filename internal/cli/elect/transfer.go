@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
@@ -55,8 +56,8 @@ func (c *transferCommand) transfer(cmd *cobra.Command, name, id string) error {
 	case errors.Is(err, election.ErrNoLeader):
 		return cli.WithHint(err, election.ErrNoLeader,
 			cli.AdviceFor(ctx, c.Streams, client, path, "lockstep elections"))
-	case errors.Is(err, election.ErrNoCandidate):
-		return cli.WithHint(err, election.ErrNoCandidate, "see who stands by: lockstep elections "+cli.ShellWord(name))
+	case errors.Is(err, framework.ErrNotFound):
+		return cli.WithHint(err, framework.ErrNotFound, "see who stands by: lockstep elections "+cli.ShellWord(name))
 	case err != nil:
 		return cli.TimedOutError(fmt.Sprintf("election %s: %s did not become the leader", path, cli.QuoteName(id)),
 			c.wait, err)

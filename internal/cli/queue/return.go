@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
@@ -65,7 +66,7 @@ func (q *queueCommand) takeBack(ctx context.Context, name, item string, yes bool
 		}
 	}
 	err = q.queue.TakeBack(ctx, claim)
-	if errors.Is(err, queue.ErrOption) {
+	if errors.Is(err, framework.ErrInvalid) {
 		lock := cli.ShellWord(q.path + "/lock")
 		strict := fmt.Errorf("%s is strict: its consumer has all items by the lock %s/lock", q.path, q.path)
 		return cli.ExitWith(cli.ExitMismatch, strict,

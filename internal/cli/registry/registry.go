@@ -157,7 +157,7 @@ callers notice.`,
 			useRegistry(cmd, c, args, func(ctx context.Context, r *registry.Registry, service string) error {
 				i.Service = service
 				g, err := r.Register(ctx, i)
-				if errors.Is(err, registry.ErrInvalid) {
+				if errors.Is(err, framework.ErrInvalid) {
 					return cli.UsageError("%w", err)
 				}
 				if err != nil {

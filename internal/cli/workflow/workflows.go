@@ -64,7 +64,7 @@ func withListHint(err error, path string) error {
 	if path != "" && path != DefaultWorkflows {
 		list += " " + cli.ShellWord(path)
 	}
-	return cli.WithHint(err, workflow.ErrNoRun,
+	return cli.WithHint(err, framework.ErrNotFound,
 		"see which there are: "+list+"; of other workflows: lockstep workflows /")
 }
 
@@ -272,7 +272,7 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unre
 			case err == nil && full.State == info.State && full.ChangedAt.Equal(info.ChangedAt):
 				full.Taken, full.TakenErr = info.Taken, info.TakenErr
 				runs[i].Info = full
-			case err == nil || errors.Is(err, workflow.ErrNoRun): // it has changed since it was listed
+			case err == nil || errors.Is(err, framework.ErrNotFound): // it has changed since it was listed
 			default:
 				errs[i] = err
 			}
@@ -308,7 +308,7 @@ func warnOfTaken(streams *cli.Streams, runs []ListedRun) (unread error) {
 // codeOfUnread returns an error of what other programs have written with its exit code: a name that
 // no run can have is no usage error.
 func codeOfUnread(err error) error {
-	if errors.Is(err, workflow.ErrOption) || errors.Is(err, framework.ErrInvalidPath) {
+	if errors.Is(err, framework.ErrInvalid) || errors.Is(err, framework.ErrInvalidPath) {
 		return &cli.ExitError{Code: cli.ExitMismatch, Reason: err}
 	}
 	return cli.WithCode(err)
@@ -389,7 +389,7 @@ member takes runs of the kind at present, lockstep warns, and the run waits for 
 // startRun starts a run, and warns if no member takes it.
 func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, input json.RawMessage) error {
 	former, err := p.at(path).Inspect(ctx, id)
-	if err != nil && !errors.Is(err, workflow.ErrNoRun) {
+	if err != nil && !errors.Is(err, framework.ErrNotFound) {
 		return err
 	}
 	existed := err == nil
@@ -418,7 +418,8 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 	return nil
 }
 
-// checkKind refuses a kind that has no queue: maybe it is misspelt, and no member would take the run.
+// checkKind refuses a kind that has no queue: maybe it is misspelt, and no member would take the
+// run.
 func (p *workflowsCommand) checkKind(ctx context.Context, kind, queue string) error {
 	if strings.Contains(kind, "/") || framework.ValidatePath(queue) != nil { // Start says so
 		return nil

@@ -39,7 +39,7 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 // entry also applies to the directories below it that have no entry, and packages of one entry may
 // import each other. Tests may import any package.
 var arrows = map[string][]string{
-	".": {"framework", "internal/drain", "internal/usercode"},
+	".": {"framework", "internal/drain", "internal/failure", "internal/usercode"},
 	"framework": {"internal/backoff", "internal/background", "internal/backgroundlog", "internal/cleanup",
 		"internal/clock", "internal/failure", "internal/lifetime", "internal/link", "internal/metrics",
 		"internal/onsession", "internal/primitives", "internal/stored", "internal/watchdog", "internal/wire",
@@ -57,10 +57,11 @@ var arrows = map[string][]string{
 	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
 	"monitor": with(forRecipes, "internal/joblayout", "internal/queuelayout", "locks", "election", "scheduler",
 		"queue"),
-	"ui": {"framework", "locks", "election", "scheduler", "queue", "barrier", "workflow", "monitor"},
+	"ui": {"framework", "internal/failure", "locks", "election", "scheduler", "queue", "barrier", "workflow",
+		"monitor"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
-	"zktest": {"framework", "internal/wire", "internal/zkserver"},
+	"zktest": {"framework", "internal/failure", "internal/wire", "internal/zkserver"},
 
 	"framework/configfile":  {"framework"},
 	"framework/frameworkfx": forModules,
@@ -128,7 +129,7 @@ var arrows = map[string][]string{
 	"internal/joblayout":             {"internal/znode"},
 	"internal/moduleonly":            {"framework"},
 	"internal/lastgood":              nil,
-	"internal/drain":                 nil,
+	"internal/drain":                 {"internal/failure"},
 	"internal/proof/faults":          nil, // tests only
 	"internal/proof/idle":            nil, // tests only
 	"internal/proof/interop":         nil, // its tests use all
@@ -154,7 +155,8 @@ var arrows = map[string][]string{
 	"internal/proof/prometheus":      nil,
 	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/onsession",
 		"internal/primitives", "internal/stored", "internal/znode"},
-	"internal/queuelayout":      {"framework", "internal/primitives", "internal/recipe", "internal/znode"},
+	"internal/queuelayout": {"framework", "internal/failure", "internal/primitives", "internal/recipe",
+		"internal/znode"},
 	"internal/proof/release":    {"internal/proof/modules"},
 	"internal/proof/security":   nil, // tests only
 	"internal/proof/sim":        nil, // tests only
@@ -164,7 +166,7 @@ var arrows = map[string][]string{
 	"internal/testkit/tally":    nil,
 	"internal/terminal":         nil,
 	"internal/testkit/testproc": nil,
-	"internal/zksetting":        {"internal/zkserver", "zktest"},
+	"internal/zksetting":        {"framework", "internal/zkserver", "zktest"},
 	"internal/unused": {"framework", "internal/failure", "internal/joblayout", "internal/queuelayout",
 		"internal/recipe", "internal/waitline", "internal/znode"},
 	"internal/watchdog":  {"internal/wire"},

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // startOperator pauses, resumes and purges the queue at featuresPath until stop is called. stop
@@ -88,7 +88,7 @@ func (env *testEnv) checkCapacity(ctx context.Context, path string) error {
 	switch err := q.Put(full, "one too many"); {
 	case err == nil:
 		return fmt.Errorf("%s: accepted more than %d items", path, queueCapacity)
-	case errors.Is(err, queue.ErrUnknown):
+	case errors.Is(err, framework.ErrOutcomeUnknown):
 		return fmt.Errorf("%s: it is not known whether it accepted more than %d items: %w", path, queueCapacity, err)
 	case !isEndOf(full, err):
 		return fmt.Errorf("%s: a put that waits for room did not end with its context: %w", path, err)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -117,7 +118,7 @@ func (p *producer) put(ctx context.Context) {
 	case err == nil:
 		p.number = number
 		p.write(event{At: now(), Op: op, Step: stepGranted})
-	case errors.Is(err, queue.ErrUnknown):
+	case errors.Is(err, framework.ErrOutcomeUnknown):
 		p.newStream()
 		p.write(event{At: now(), Op: op, Step: stepUnknown})
 	default:
@@ -142,8 +143,8 @@ func (p *producer) putWithID(ctx context.Context) {
 		return p.queue.Put(ctx, value, queue.WithPriority(p.priority), queue.WithDelay(delay), queue.WithID(value))
 	}
 	err := put()
-	repeated := errors.Is(err, queue.ErrUnknown)
-	for errors.Is(err, queue.ErrUnknown) && ctx.Err() == nil {
+	repeated := errors.Is(err, framework.ErrOutcomeUnknown)
+	for errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil {
 		err = put()
 	}
 	switch {
@@ -192,10 +193,10 @@ func (p *producer) cancelSometimes(ctx context.Context) {
 	switch {
 	case err == nil:
 		e.Step = stepGranted
-	case errors.Is(err, queue.ErrUnknown):
+	case errors.Is(err, framework.ErrOutcomeUnknown):
 		e.Step = stepUnknown
 	case errors.Is(err, queue.ErrTaken), errors.Is(err, queue.ErrDone):
-	case errors.Is(err, queue.ErrUnknownID) && (item.put.IsZero() || time.Since(item.put) > dedupWindow/2):
+	case errors.Is(err, framework.ErrNotFound) && (item.put.IsZero() || time.Since(item.put) > dedupWindow/2):
 	default:
 		p.writeNotGranted(ctx, op, err)
 		return
@@ -273,7 +274,7 @@ func (p *clientProcess) ackOrNack(op int64, d *queue.Delivery[string], rng *rand
 		return endAcked
 	}
 	*why = err.Error()
-	if errors.Is(err, queue.ErrLost) && !errors.Is(err, queue.ErrUnknown) {
+	if errors.Is(err, queue.ErrLost) && !errors.Is(err, framework.ErrOutcomeUnknown) {
 		return endLost // the item was not acknowledged, so it must come again
 	}
 	return endUncertain
@@ -282,5 +283,5 @@ func (p *clientProcess) ackOrNack(op int64, d *queue.Delivery[string], rng *rand
 // expectSettled writes a violation if a settlement has failed with an error that the documentation
 // of Ack does not name. ErrSettled is none that may come: nothing else settles the delivery.
 func (p *clientProcess) expectSettled(ctx context.Context, call string, d *queue.Delivery[string], err error) {
-	p.expect(ctx, call, d.Node(), err, queue.ErrLost, queue.ErrUnknown)
+	p.expect(ctx, call, d.Node(), err, queue.ErrLost, framework.ErrOutcomeUnknown)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,8 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/queue"
+
+	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -53,12 +55,12 @@ func workflowActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 		defer cancel()
 		if rng.IntN(8) == 0 {
 			_ = call{request: event{Kind: kindCancelRun, Path: w.path, Item: id}, mayHappenLater: true,
-				mayBeUnknown: true, refusals: []error{workflow.ErrNoRun, workflow.ErrFinished}}.run(callCtx, p,
+				mayBeUnknown: true, refusals: []error{framework.ErrNotFound, workflow.ErrFinished}}.run(callCtx, p,
 				func(int64, *event) error { return flows.Cancel(callCtx, id, "because") })
 		}
 		number := int64(rng.IntN(1000))
 		_ = call{request: event{Kind: kindSignal, Path: w.path, Item: id, Number: number}, mayHappenLater: true,
-			mayBeUnknown: true, refusals: []error{workflow.ErrNoRun, workflow.ErrFinished}}.run(callCtx, p,
+			mayBeUnknown: true, refusals: []error{framework.ErrNotFound, workflow.ErrFinished}}.run(callCtx, p,
 			func(int64, *event) error { return flows.Signal(callCtx, id, goSignal, number) })
 		if rng.IntN(4) == 0 {
 			p.waitForRun(callCtx, t.stop, flows, id)
@@ -79,7 +81,7 @@ func (p *clientProcess) waitForRun(ctx context.Context, stop <-chan struct{}, fl
 		}
 	}()
 	info, err := flows.Wait(ctx, id)
-	if !errors.Is(err, workflow.ErrNoRun) { // its start may have failed
+	if !errors.Is(err, framework.ErrNotFound) { // its start may have failed
 		p.writeShown(ctx, runsPath,
 			event{Kind: kindFinish, Item: id, Source: string(info.State) + " " + string(info.Result)}, err)
 	}

@@ -336,7 +336,7 @@ func (p *clientProcess) drainMember(ctx context.Context, w workload, rng *rand.R
 	id := view.Members[rng.IntN(len(view.Members))].ID
 	// No *members.DrainError: the drain function fails only when its context has ended, with the
 	// request or with the membership, and no answer is written then.
-	refusals := []error{members.ErrNotFound, members.ErrLeft, members.ErrWithdrawn}
+	refusals := []error{framework.ErrNotFound, members.ErrLeft, members.ErrWithdrawn}
 	err = call{request: event{Kind: kindDrain, Path: w.path, Item: id}, refusals: refusals}.run(ctx, p,
 		func(int64, *event) error { return p.services.group.Drain(ctx, id) })
 	if err == nil || rng.IntN(2) == 0 {

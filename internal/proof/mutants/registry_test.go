@@ -33,7 +33,7 @@ var registryMutants = []mutant{
 		name:    "a refused update counts as a refused registration", file: "registry/registration.go",
 		test: "TestARefusedUpdateLeavesTheRegistration",
 		old:  "		if err != nil && !isRefusal(err) {",
-		new:  "		if err != nil && !errors.Is(err, ErrInvalid) {",
+		new:  "		if err != nil && !errors.Is(err, errInvalid) {",
 	},
 	{
 		promise: "A pool keeps its list while the servers are away",

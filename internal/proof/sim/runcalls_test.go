@@ -61,7 +61,7 @@ func (u *runAudit) checkError(c runCall, what string, expected bool) {
 	switch {
 	case expected, c.actor.isExpectedError(c.ctx, c.err), c.actor.ctx.Err() != nil,
 		errors.Is(c.err, context.Canceled) && c.ctx.Err() != nil:
-	case errors.Is(c.err, workflow.ErrNoRun) && u.wasMissing(c.from, c.name):
+	case errors.Is(c.err, framework.ErrNotFound) && u.wasMissing(c.from, c.name):
 	default:
 		u.add("errors", "%s: %s %s: %v", c.actor.name, what, c.name, c.err)
 	}
@@ -166,9 +166,9 @@ func (u *runAudit) noteCancel(name string) (from int) {
 	return u.moment
 }
 
-// cannotTell reports whether a call of Cancel or Retry may say that its outcome is unknown: since it
-// began, the run was removed, or so many other calls have changed it that its record has forgotten
-// this one.
+// cannotTell reports whether a call of Cancel or Retry may say that its outcome is unknown: since
+// it began, the run was removed, or so many other calls have changed it that its record has
+// forgotten this one.
 func (u *runAudit) cannotTell(c runCall) bool {
 	const kept = 4
 	forgotten := func(l *runLife, _ simRunRecord) bool {
@@ -221,7 +221,7 @@ func (u *runAudit) checkRetry(c runCall) {
 			u.was(c.from, c.name, isState(workflow.Done)) ||
 			errors.Is(c.err, workflow.ErrUnfinished) &&
 				u.was(c.from, c.name, isState(workflow.Active, workflow.Waiting)) ||
-			errors.Is(c.err, workflow.ErrOption))
+			errors.Is(c.err, framework.ErrInvalid))
 	}
 }
 

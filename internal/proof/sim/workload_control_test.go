@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -232,7 +233,7 @@ func (s *controlWorkload) logChange(a *actor, ctx context.Context, what string, 
 	case err == nil:
 		s.sim.countOperation("control")
 		return true, false
-	case errors.Is(err, scheduler.ErrUnknownJob), errors.Is(err, scheduler.ErrTooManyPending):
+	case errors.Is(err, framework.ErrNotFound), errors.Is(err, scheduler.ErrTooManyPending):
 		// no member has registered it so far
 		return false, true
 	case a.ctx.Err() == nil && !a.isExpectedError(ctx, err):

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -208,7 +209,7 @@ func (s *jobsWorkload) add(m *jobsMember, j *changingJob, r *rand.Rand) {
 	switch {
 	case err == nil:
 		m.withdrawn[j.name], m.ran[j.name], m.added[j.name] = nil, false, version
-	case withdrawn != nil || !errors.Is(err, scheduler.ErrDuplicateJob):
+	case withdrawn != nil || !errors.Is(err, framework.ErrInvalid):
 		s.sim.addViolation(s.path(), "errors", "%s cannot add %s after it has withdrawn it: %v", m.actor.name, j.name,
 			err)
 	}
@@ -223,7 +224,7 @@ func (s *jobsWorkload) update(m *jobsMember, j *changingJob, r *rand.Rand) {
 	switch {
 	case err == nil:
 		m.updates[j.name] = definitionUpdate{version, time.Now()}
-	case !errors.Is(err, scheduler.ErrUnknownJob):
+	case !errors.Is(err, framework.ErrNotFound):
 		s.sim.addViolation(s.path(), "errors", "%s cannot update %s: %v", m.actor.name, j.name, err)
 	}
 }
@@ -237,7 +238,7 @@ func (s *jobsWorkload) withdraw(m *jobsMember, j *changingJob) {
 	switch {
 	case err == nil:
 		m.withdrawn[j.name] = &withdrawal{zxid: zxid}
-	case !errors.Is(err, scheduler.ErrUnknownJob):
+	case !errors.Is(err, framework.ErrNotFound):
 		s.sim.addViolation(s.path(), "errors", "%s cannot withdraw %s: %v", m.actor.name, j.name, err)
 	}
 }
@@ -266,7 +267,7 @@ func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 			s.sim.addViolation(s.path(), "removal", "%s was removed %d times, but %d Remove calls returned nil", j.name,
 				happened, j.confirmedRemovals)
 		}
-	case errors.Is(err, scheduler.ErrUnknownJob):
+	case errors.Is(err, framework.ErrNotFound):
 		j.possibleRemovals--
 		if !since.IsZero() && since.Before(began) {
 			s.sim.addViolation(s.path(), "errors", "%s cannot remove %s, which is registered since %v: %v", a.name,

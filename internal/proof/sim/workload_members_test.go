@@ -200,14 +200,14 @@ func (s *membersWorkload) drain(a *actor, ctx context.Context, m *simMember, id 
 				"%s has drained %s, whose drain function ended last at %v; the request of before was withdrawn at %v",
 				a.name, id, ended, since)
 		}
-	case errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrLeft), errors.Is(err, members.ErrNotFound):
+	case errors.Is(err, members.ErrWithdrawn), errors.Is(err, members.ErrLeft), errors.Is(err, framework.ErrNotFound):
 	default:
 		s.checkError(a, ctx, "drain", err)
 	}
 }
 
 func (s *membersWorkload) checkError(a *actor, ctx context.Context, what string, err error) {
-	if err == nil || errors.Is(err, members.ErrNotFound) || errors.Is(err, members.ErrLeft) ||
+	if err == nil || errors.Is(err, framework.ErrNotFound) || errors.Is(err, members.ErrLeft) ||
 		errors.Is(err, framework.ErrOutcomeUnknown) {
 		return
 	}

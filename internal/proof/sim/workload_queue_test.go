@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -163,7 +164,7 @@ func (s *queueWorkload) put(a *actor, n int) {
 	switch {
 	case err == nil:
 		i.confirmed = true
-	case errors.Is(err, queue.ErrUnknown) || errors.Is(err, queue.ErrClosed):
+	case errors.Is(err, framework.ErrOutcomeUnknown) || errors.Is(err, queue.ErrClosed):
 	case a.ctx.Err() != nil: // its process has crashed
 	case s.features.isFullError(err):
 		i.refused = true
@@ -294,7 +295,7 @@ func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[str
 		s.sim.addViolation(s.path(), "purges", "%s was acknowledged after a purge had removed it", i.name)
 	case err == nil:
 		i.acked = true
-	case errors.Is(err, queue.ErrLost), errors.Is(err, queue.ErrUnknown), errors.Is(err, queue.ErrClosed),
+	case errors.Is(err, queue.ErrLost), errors.Is(err, framework.ErrOutcomeUnknown), errors.Is(err, queue.ErrClosed),
 		a.ctx.Err() != nil, a.isExpectedError(ctx, err):
 		i.uncertainAcks++
 	default:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -47,11 +48,11 @@ func (s *queueWorkload) cancelItem(a *actor) {
 			s.sim.addViolation(s.path(), "cancels", "%s was cancelled after it was acknowledged", i.name)
 		}
 	case errors.Is(err, queue.ErrTaken), errors.Is(err, queue.ErrDone):
-	case errors.Is(err, queue.ErrUnknownID):
+	case errors.Is(err, framework.ErrNotFound):
 		if confirmed {
 			s.sim.addViolation(s.path(), "cancels", "%s was put, and %s is told that its id is unknown", i.name, a.name)
 		}
-	case errors.Is(err, queue.ErrUnknown) || a.ctx.Err() != nil:
+	case errors.Is(err, framework.ErrOutcomeUnknown) || a.ctx.Err() != nil:
 		i.mayBeCancelled = true
 	case !failure.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed):
 		s.sim.addViolation(s.path(), "errors", "%s cannot cancel: %v", a.name, err)

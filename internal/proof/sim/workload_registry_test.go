@@ -187,7 +187,7 @@ func (s *registryWorkload) change(a *actor, ctx context.Context) {
 		s.mu.Unlock()
 		err = one.reg.Close(ctx)
 	}
-	if err != nil && !errors.Is(err, registry.ErrClosed) { // another actor may have closed it
+	if err != nil && !errors.Is(err, framework.ErrClosed) { // another actor may have closed it
 		s.checkError(a, ctx, "change an instance", err)
 		return
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/queue"
+
 	"github.com/lockstep-go/lockstep/workflow"
 )
 

@@ -59,7 +59,8 @@ func (c *schedulerCluster) runScheduler(a *actor, m *scheduler.Scheduler,
 	})
 	err := m.Run(ctx)
 	a.waitWhileFrozen()
-	if err != nil && a.ctx.Err() == nil && !errors.Is(err, scheduler.ErrStuck) { // runs in a frozen process are stuck
+	stuck := errors.Is(err, framework.ErrUnfinished) // runs in a frozen process
+	if err != nil && a.ctx.Err() == nil && !stuck {
 		c.sim.addViolation(c.path(), "errors", "%s cannot run: %v", a.name, err)
 	}
 }
@@ -103,7 +104,7 @@ func (c *schedulerCluster) state(job string) (scheduler.State, error) {
 // has registered, and for one whose state cannot be read, which is a violation.
 func (c *schedulerCluster) registeredState(job string) (st scheduler.State, ok bool) {
 	st, err := c.state(job)
-	unregistered := errors.Is(err, scheduler.ErrUnknownJob) || errors.Is(err, framework.ErrNoNode)
+	unregistered := errors.Is(err, framework.ErrNotFound) || errors.Is(err, framework.ErrNoNode)
 	if err != nil && !unregistered {
 		c.sim.addViolation(c.path(), "ticks", "the state of %s: %v", job, err)
 	}

@@ -43,7 +43,7 @@ func newSemaphoreWorkload(sim *simulation, spec workloadSpec) workload {
 	s.checker.unfenced = true
 	s.lockWorkload.newRequest = s.newPermitRequest
 	s.limits = []permitLimit{{n: s.permits, settled: time.Now()}}
-	s.isExpected = func(err error) bool { return s.resizes && errors.Is(err, locks.ErrPermits) }
+	s.isExpected = func(err error) bool { return s.resizes && errors.Is(err, framework.ErrMismatch) }
 	sim.observer.addHandler(s.checkGrantOrder)
 	return s
 }
