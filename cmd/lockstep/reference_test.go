@@ -285,8 +285,8 @@ func TestReferenceOfTheErrors(t *testing.T) {
 		"the path and the reason. [Guides](../README.md) say which to expect of which call; the doc comment of a call " +
 		"lists those that it can return.\n\nIn every package: `context.Canceled` and `context.DeadlineExceeded` say that " +
 		"your context has ended a wait, with its cause. Calls that work until their context ends return nil then.\n")
-	for _, dir := range []string{"framework", "locks", "election", "scheduler", "queue", "workflow", "barrier", "members",
-		"registry", "config", "ids", "redislock", "zktest"} {
+	for _, dir := range []string{"framework", "locks", "election", "scheduler", "queue", "workflow", "barrier",
+		"members", "registry", "config", "ids", "redislock", "zktest"} {
 		fmt.Fprintf(&b, "\n## %s\n\n| error | text | meaning |\n|---|---|---|\n", dir)
 		declared(dir, func(name, doc string, _ ast.Expr) {
 			text := texts[dir+"."+name]
