@@ -142,6 +142,9 @@ func (cs *consumerSession) deliverItem(c *claimedItem) {
 	if most := cs.settings.maxAttempts; err == nil && most > 0 && c.attempt > most {
 		c.attempt--
 		err = fmt.Errorf("%w: attempt %d ended without an answer", ErrLost, c.attempt)
+		if former := c.formerReason(); former != nil { // a consumer that permits more attempts gave it back
+			err = fmt.Errorf("%d attempts are used up, and %d are permitted; the last error is: %w", c.attempt, most, former)
+		}
 	}
 	cs.claims.addClaimed(c, err == nil)
 	c.settleWhenLost()

@@ -161,6 +161,27 @@ func TestPoisonItemTakesNoOtherItems(t *testing.T) {
 	})
 }
 
+// TestAConsumerWithFewerAttemptsKeepsTheReason of the last failure in the dead letter.
+func TestAConsumerWithFewerAttemptsKeepsTheReason(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", WithMaxAttempts(5))
+		a.put("poison")
+		for range 2 {
+			d, err := a.Take(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, d.Nack(t.Context(), 0, errors.New("no such address")))
+		}
+		require.NoError(t, a.Close(t.Context()))
+		b := w.member("b", WithMaxAttempts(1))
+		_, err := b.Take(within(t, time.Minute))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		letters := b.dead()
+		require.Len(t, letters, 1)
+		require.Equal(t, 2, letters[0].Attempts)
+		require.Contains(t, letters[0].Reason, "no such address")
+	})
+}
+
 func TestUndecodableItemDoesNotBlockQueue(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order)
