@@ -49,7 +49,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{t: t, zk: zk, link: zk.Link("service"), result: make(chan error, 1)}
 	var err error
 	b.client, err = framework.New(framework.Config{Servers: zk.Servers(), Identity: "service"},
-		framework.WithDialer(b.link.DialContext), framework.WithClock(framework.TimeClock()),
+		framework.WithDialer(b.link.DialContext), framework.WithTimeClock(),
 		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(t, err)
 	return b

@@ -120,7 +120,7 @@ func (s *storm) life() {
 	ctx, die := context.WithCancel(context.Background())
 	defer die()
 	c, err := framework.Connect(ctx, framework.Config{Servers: s.Servers(), SessionTimeout: timeout},
-		framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()),
+		framework.WithDialer(link.DialContext), framework.WithTimeClock(),
 		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		s.t.Error(err)

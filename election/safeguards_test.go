@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -149,8 +150,8 @@ func (c *pausedClock) Now() time.Duration { return c.Clock.Now() + time.Duration
 
 func TestALeaderWhoseProcessWasStoppedIsToldAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clock := &pausedClock{Clock: framework.TimeClock()}
-		e := election.New(w.Member(t, "a", config, framework.WithClock(clock)).Client, path)
+		clock := &pausedClock{Clock: clock.Time()}
+		e := election.New(w.Member(t, "a", config, testclock.WithClock(clock)).Client, path)
 		for name, err := range map[string]func(ctx context.Context, term *election.Term) error{
 			"Term.Err":       func(_ context.Context, term *election.Term) error { return term.Err() },
 			"Term.Context":   func(_ context.Context, term *election.Term) error { return term.Context().Err() },

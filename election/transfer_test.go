@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -136,8 +137,8 @@ func (c yieldingClock) Now() time.Duration {
 func TestOfTransfersAtOnceOneIsDone(t *testing.T) {
 	for range 10 {
 		in(t, func(t *testing.T, w *world) {
-			clock := yieldingClock{framework.TimeClock()}
-			term, err := election.New(w.Member(t, "a", config, framework.WithClock(clock)).Client,
+			clock := yieldingClock{clock.Time()}
+			term, err := election.New(w.Member(t, "a", config, testclock.WithClock(clock)).Client,
 				path).Campaign(t.Context())
 			require.NoError(t, err)
 			won := map[string]<-chan *election.Term{}

@@ -72,7 +72,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		_, err := framework.Connect(ctx, framework.Config{Servers: []string{"192.0.2.1"}},
-			framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()))
+			framework.WithDialer(link.DialContext), framework.WithTimeClock())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
 		time.Sleep(time.Minute)

@@ -47,8 +47,7 @@ func TestBadConfigIsRefusedByName(t *testing.T) {
 
 func TestBadOptionsAreRefused(t *testing.T) {
 	cfg := framework.Config{Servers: []string{"zk"}}
-	for _, o := range []framework.Option{framework.WithLogger(nil), framework.WithDialer(nil),
-		framework.WithClock(nil)} {
+	for _, o := range []framework.Option{framework.WithLogger(nil), framework.WithDialer(nil)} {
 		_, err := framework.New(cfg, o)
 		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, "is nil")

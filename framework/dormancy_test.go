@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -240,8 +242,8 @@ func TestDormantSessionSurvivesServerFaults(t *testing.T) {
 func TestStoppedProcessWakesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
-		clock := &jumping{Clock: framework.TimeClock()}
-		m := zk.Member(t, "a", sleepy, framework.WithClock(clock))
+		clock := &jumping{Clock: clock.Time()}
+		m := zk.Member(t, "a", sleepy, testclock.WithClock(clock))
 		s := session(t, m)
 		node := createOwn(t, s, "/a")
 		h, err := primitives.Of(s).Hold(t.Context(), node)

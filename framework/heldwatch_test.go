@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -174,8 +176,8 @@ func TestAClosedClientsHoldsEndWithIt(t *testing.T) {
 // process was stopped before it read the answer.
 func TestAHoldOfALostSessionEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		zk, clock := zktest.Start(t), &jumping{Clock: framework.TimeClock()}
-		s := session(t, zk.Member(t, "a", sleepy, framework.WithClock(clock)))
+		zk, clock := zktest.Start(t), &jumping{Clock: clock.Time()}
+		s := session(t, zk.Member(t, "a", sleepy, testclock.WithClock(clock)))
 		h := held(t, s, "/a")
 		require.NoError(t, session(t, zk.Member(t, "operator", sleepy)).Delete(t.Context(), "/a", framework.AnyVersion))
 		defer zk.Observe(func(r zktest.Request) {

@@ -98,7 +98,7 @@ func loseOwnServer(t *testing.T, cfg framework.Config) {
 		fine.Cut()
 		links := map[string]*zktest.Link{"own:2181": own, "mute:2181": mute, "fine:2181": fine}
 		c, err := framework.Connect(t.Context(), cfg,
-			framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithClock(framework.TimeClock()),
+			framework.WithLogger(slog.New(slog.DiscardHandler)), framework.WithTimeClock(),
 			framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 				return links[address].DialContext(ctx, network, address)
 			}))

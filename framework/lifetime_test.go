@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -31,8 +32,8 @@ type valueKey struct{}
 // lifetimes runs a test with two holds of one session.
 func lifetimes(t *testing.T, test func(t *testing.T, clock *jumping, a, b primitives.Hold)) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := &jumping{Clock: framework.TimeClock()}
-		s := session(t, zktest.Start(t).Member(t, "a", config, framework.WithClock(clock)))
+		clock := &jumping{Clock: clock.Time()}
+		s := session(t, zktest.Start(t).Member(t, "a", config, testclock.WithClock(clock)))
 		var holds []primitives.Hold
 		for _, path := range []string{"/a", "/b"} {
 			h, err := primitives.Of(s).Hold(context.WithValue(t.Context(), valueKey{}, path), createOwn(t, s, path))

@@ -46,22 +46,21 @@ func WithDialer(dial DialFunc) Option {
 	}
 }
 
-// WithClock makes the client count its leases by another clock than the system's: by TimeClock in a
-// testing/synctest bubble.
-func WithClock(c clock.Clock) Option {
+// WithTimeClock makes the client count its leases by time.Now instead of the system's boot clock:
+// for a client in a testing/synctest bubble, which New must be called in. Leases by this clock are
+// not safe while the machine is suspended: on most systems it then stands still.
+func WithTimeClock() Option { return withClock(clock.Time) }
+
+func withClock(newClock func() clock.Clock) Option {
 	return func(o *options) error {
-		if c == nil {
-			return errors.New("WithClock: the clock is nil")
-		}
-		o.clock = c
+		o.clock = newClock()
 		return nil
 	}
 }
 
-// TimeClock returns a clock that reads time.Now. Call it inside the testing/synctest bubble that
-// uses the clock. Leases by this clock are not safe while the machine is suspended: on most systems
-// the clock then stands still.
-func TimeClock() clock.Clock { return clock.Time() }
+func init() {
+	clock.ClientOption = func(c clock.Clock) any { return withClock(func() clock.Clock { return c }) }
+}
 
 // WithWatchdog has a crash of this process noticed in milliseconds instead of the session timeout:
 // a tiny second process of the same executable, the watchdog, notices the end of this one and

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -25,7 +26,7 @@ type stoppableClock struct {
 	skipped atomic.Int64
 }
 
-func newStoppableClock() *stoppableClock { return &stoppableClock{Clock: framework.TimeClock()} }
+func newStoppableClock() *stoppableClock { return &stoppableClock{Clock: clock.Time()} }
 
 func (c *stoppableClock) Now() time.Duration { return c.Clock.Now() + time.Duration(c.skipped.Load()) }
 
@@ -41,7 +42,7 @@ func (c *stoppableClock) NewAlarm(ring func()) clock.Alarm {
 func TestALapsedLeaseIsNotRevived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := newStoppableClock()
-		s := session(t, zktest.Start(t).Member(t, "a", config, framework.WithClock(clock)))
+		s := session(t, zktest.Start(t).Member(t, "a", config, testclock.WithClock(clock)))
 		time.Sleep(3 * timeout)
 		clock.Skip(2 * timeout)
 		time.Sleep(timeout)
@@ -63,7 +64,7 @@ func TestErrReadsTheClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := newStoppableClock()
-				s := session(t, zktest.Start(t).Member(t, "a", config, framework.WithClock(clock)))
+				s := session(t, zktest.Start(t).Member(t, "a", config, testclock.WithClock(clock)))
 				time.Sleep(3 * timeout)
 				require.NoError(t, err(s))
 				clock.Skip(2 * timeout)

@@ -161,7 +161,7 @@ func TestNoServerIsPreferred(t *testing.T) {
 			var once sync.Once
 			c, err := framework.Connect(t.Context(),
 				framework.Config{Servers: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}},
-				framework.WithClock(framework.TimeClock()),
+				framework.WithTimeClock(),
 				framework.WithDialer(func(ctx context.Context, n, a string) (net.Conn, error) {
 					once.Do(func() { first[a]++ })
 					return link.DialContext(ctx, n, a)
@@ -201,7 +201,7 @@ func TestServersCanBeReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dials{link: zktest.Start(t).Link("a")}
 		c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{"192.0.2.1"}},
-			framework.WithClock(framework.TimeClock()), framework.WithDialer(d.dial))
+			framework.WithTimeClock(), framework.WithDialer(d.dial))
 		require.NoError(t, err)
 		require.ErrorIs(t, c.SetServers(), framework.ErrInvalid)
 		require.ErrorIs(t, c.SetServers("192.0.2.2:port"), framework.ErrInvalid)
@@ -228,7 +228,7 @@ func TestLostServerIsTriedLast(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &dials{link: zktest.Start(t).Link("a")}
 			c, err := framework.Connect(t.Context(), framework.Config{Servers: []string{"192.0.2.1", "192.0.2.2"}},
-				framework.WithClock(framework.TimeClock()), framework.WithDialer(d.dial))
+				framework.WithTimeClock(), framework.WithDialer(d.dial))
 			require.NoError(t, err)
 			lost := time.Now()
 			d.link.Reset()

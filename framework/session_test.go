@@ -271,7 +271,7 @@ func TestConnectToASilentServerSaysSo(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := framework.Connect(ctx, framework.Config{Servers: []string{"192.0.2.1:2181"}},
-			framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()))
+			framework.WithDialer(link.DialContext), framework.WithTimeClock())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "192.0.2.1:2181: ")
 		require.ErrorContains(t, err, "timeout")
@@ -288,7 +288,7 @@ func TestRefusedCredentialsEndConnectAtOnce(t *testing.T) {
 		cfg.Servers = []string{"192.0.2.1:2181"}
 		cfg.Auth = []framework.Credential{{Scheme: "nonsense", Auth: []byte("secret")}}
 		_, err := framework.Connect(t.Context(), cfg, framework.WithDialer(link.DialContext),
-			framework.WithClock(framework.TimeClock()))
+			framework.WithTimeClock())
 		require.ErrorIs(t, err, framework.ErrAuthFailed)
 		require.NotContains(t, err.Error(), "secret")
 		require.False(t, errors.Is(err, context.DeadlineExceeded))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -57,8 +58,8 @@ func TestLeaseOfStoppedProcessEndsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
-				clock := &stopped{Clock: framework.TimeClock()}
-				lease, err := take(t.Context(), w.zk.Member(t, "a", config, framework.WithClock(clock)).Client)
+				clock := &stopped{Clock: clock.Time()}
+				lease, err := take(t.Context(), w.zk.Member(t, "a", config, testclock.WithClock(clock)).Client)
 				require.NoError(t, err)
 				ctx := lease.Context()
 				require.NoError(t, ctx.Err())
@@ -74,8 +75,8 @@ func TestLeaseOfStoppedProcessEndsAtOnce(t *testing.T) {
 // TestDoEndsAtOnceInStoppedProcess, by the context that the function got.
 func TestDoEndsAtOnceInStoppedProcess(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clock := &stopped{Clock: framework.TimeClock()}
-		c := w.zk.Member(t, "a", config, framework.WithClock(clock)).Client
+		clock := &stopped{Clock: clock.Time()}
+		c := w.zk.Member(t, "a", config, testclock.WithClock(clock)).Client
 		err := locks.Do(t.Context(), locks.NewMutex(c, path), func(ctx context.Context, _ *locks.Lease) error {
 			require.NoError(t, ctx.Err())
 			clock.ahead.Store(int64(timeout))

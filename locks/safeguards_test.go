@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -240,8 +242,8 @@ func TestTheTokenOfSeveralIsTheHighest(t *testing.T) {
 // the next, and no timer has fired yet.
 func TestLapsedPartOfMultiIsAcquiredAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		clock := &stopped{Clock: framework.TimeClock()}
-		c := w.zk.Member(t, "a", config, framework.WithClock(clock)).Client
+		clock := &stopped{Clock: clock.Time()}
+		c := w.zk.Member(t, "a", config, testclock.WithClock(clock)).Client
 		other := locks.NewMutex(w.member("b").Client, "/m/b")
 		stops := 0
 		l := held(t, t.Context(),

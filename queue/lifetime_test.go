@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -112,8 +113,8 @@ func (c *stopped) Now() time.Duration { return c.Clock.Now() + time.Duration(c.a
 
 func TestDeliveryContextEndsAtOnceAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		clock := &stopped{Clock: framework.TimeClock()}
-		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
+		clock := &stopped{Clock: clock.Time()}
+		client := w.Member(t, "a", config, testclock.WithClock(clock)).Client
 		q := New(client, testPath, Text(), order)
 		require.NoError(t, q.Put(t.Context(), "x"))
 		d, err := q.Take(t.Context())
@@ -131,8 +132,8 @@ func TestDeliveryContextEndsAtOnceAfterProcessPause(t *testing.T) {
 // calls Take before any of its alarms has rung.
 func TestEndedDeliveryIsNotHandedOutAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		clock := &stopped{Clock: framework.TimeClock()}
-		client := w.Member(t, "a", config, framework.WithClock(clock)).Client
+		clock := &stopped{Clock: clock.Time()}
+		client := w.Member(t, "a", config, testclock.WithClock(clock)).Client
 		q := New(client, testPath, Text(), order, WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour))
 		for _, v := range names(0, 3) {
 			require.NoError(t, q.Put(t.Context(), v))

@@ -17,7 +17,7 @@ func TestSeveralLocksOnBothStores(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		servers := zktest.Start(t)
 		zk, err := framework.Connect(t.Context(), framework.Config{Servers: servers.Servers()},
-			framework.WithDialer(servers.Link("a").DialContext), framework.WithClock(framework.TimeClock()))
+			framework.WithDialer(servers.Link("a").DialContext), framework.WithTimeClock())
 		require.NoError(t, err)
 		defer func() { require.NoError(t, zk.Close(t.Context())) }()
 		client, to := s.newClient(t)

@@ -27,7 +27,7 @@ func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framew
 		cfg.Identity = name
 	}
 	opts = append([]framework.Option{
-		framework.WithDialer(link.DialContext), framework.WithClock(framework.TimeClock()),
+		framework.WithDialer(link.DialContext), framework.WithTimeClock(),
 		framework.WithLogger(slog.New(slog.DiscardHandler)),
 	}, opts...)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

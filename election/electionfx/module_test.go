@@ -63,7 +63,7 @@ func (w *world) app(name string, opts ...fx.Option) *fxtest.App {
 		frameworkfx.Module, electionfx.Module,
 		fx.Supply(framework.Config{Servers: w.Servers(), SessionTimeout: timeout, Identity: name}),
 		frameworkfx.AsOption(framework.WithDialer(w.Link(name).DialContext)),
-		frameworkfx.AsOption(framework.WithClock(framework.TimeClock())),
+		frameworkfx.AsOption(framework.WithTimeClock()),
 		frameworkfx.AsOption(framework.WithLogger(slog.New(slog.DiscardHandler))),
 	}, opts...)...)
 }

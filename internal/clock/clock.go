@@ -23,6 +23,10 @@ type Alarm interface {
 	Stop()
 }
 
+// ClientOption returns a framework.Option that makes a client count its leases by a clock. Package
+// framework sets it; internal/testkit/testclock calls it.
+var ClientOption func(Clock) any
+
 // Time returns a clock that reads time.Now. It is the clock of a testing/synctest bubble, and of
 // systems without a better one. On most systems it stands still while the machine is suspended, so
 // a lease may outlive its session by that time. Then only fencing tokens help.

@@ -89,7 +89,7 @@ func (w *world) app(opts ...fx.Option) *fxtest.App {
 		frameworkfx.Module, frameworkfx.Grace(scheduler.DefaultGrace), schedulerfx.At(testPath),
 		fx.Supply(framework.Config{Servers: w.Servers(), SessionTimeout: timeout}),
 		frameworkfx.AsOption(framework.WithDialer(w.Link("app").DialContext)),
-		frameworkfx.AsOption(framework.WithClock(framework.TimeClock())),
+		frameworkfx.AsOption(framework.WithTimeClock()),
 	}, opts...)...)
 }
 

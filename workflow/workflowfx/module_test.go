@@ -78,7 +78,7 @@ func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 		})
 		app := fxtest.New(t, frameworkfx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}),
 			frameworkfx.AsOption(framework.WithDialer(zk.Link("a").DialContext)),
-			frameworkfx.AsOption(framework.WithClock(framework.TimeClock())), workflowfx.At("/flows"),
+			frameworkfx.AsOption(framework.WithTimeClock()), workflowfx.At("/flows"),
 			frameworkfx.Grace(30*time.Second), workflowfx.AsWorkflow(function), fx.Populate(&w))
 		app.RequireStart()
 		_, err := long.Start(t.Context(), w, "x", 21)

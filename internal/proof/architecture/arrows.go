@@ -141,6 +141,7 @@ var arrows = map[string][]string{
 	"internal/testkit/metricstest":   nil,
 	"internal/proof/model":           nil, // models and the test that searches them
 	"internal/testkit/browser":       nil,
+	"internal/testkit/testclock":     {"framework", "internal/clock"},
 	"internal/testkit/moduletest":    {"framework", "framework/frameworkfx", "zktest"},
 	"internal/proof/modules":         nil,
 	"internal/proof/modules/cmd":     {"internal/proof/modules"},

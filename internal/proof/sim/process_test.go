@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -59,7 +60,7 @@ func (sim *simulation) startProcess(place, life int) *process {
 	var err error
 	p.client, err = framework.New(framework.Config{Servers: sim.zk.Servers(), SessionTimeout: sim.plan.sessionTimeout,
 		Identity: name},
-		framework.WithDialer(p.link.DialContext), framework.WithClock(p.clock), framework.WithLogger(discardLogger))
+		framework.WithDialer(p.link.DialContext), testclock.WithClock(p.clock), framework.WithLogger(discardLogger))
 	if err != nil {
 		panic(err)
 	}

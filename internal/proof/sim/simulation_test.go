@@ -70,7 +70,7 @@ func newSimulation(p plan) *simulation {
 		endedByOperator: operatorEnds{map[int64]bool{}, map[sessionInDir]bool{}}}
 	sim.observer = newRequestObserver(sim)
 	sim.operator, err = framework.New(framework.Config{Servers: zk.Servers(), Identity: "operator"},
-		framework.WithDialer(zk.Link("operator").DialContext), framework.WithClock(framework.TimeClock()),
+		framework.WithDialer(zk.Link("operator").DialContext), framework.WithTimeClock(),
 		framework.WithLogger(discardLogger))
 	if err != nil {
 		panic(err)
