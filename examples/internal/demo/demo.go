@@ -4,7 +4,7 @@
 // To add an example, write examples/NAME/main.go: call framework.WatchdogMain and then Main, with a
 // function for the child processes and one for the parent. The parent reads its flags with
 // ParseFlags, connects with Open, and starts children with NewChildren. List the example in
-// README.md.
+// docs/start/examples.md.
 package demo
 
 import (

@@ -108,8 +108,8 @@ func TestArchitecturePageNamesEachInternalPackage(t *testing.T) {
 	}
 }
 
-// TestMakeTestNamesWhatItInstalls checks that "make test" and the README name each package that the
-// scripts install.
+// TestMakeTestNamesWhatItInstalls checks that "make test" and CONTRIBUTING.md name each package that
+// the scripts install.
 func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("../../..", file))
@@ -125,28 +125,25 @@ func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 		require.NotEmpty(t, found, script)
 		for _, packages := range found {
 			for _, name := range strings.Fields(packages[1]) {
-				require.Contains(t, read("README.md"), "`"+name+"`", script)
+				require.Contains(t, read("CONTRIBUTING.md"), "`"+name+"`", script)
 			}
 		}
 	}
 }
 
-// TestReadmeNamesModulesAndExamples checks that the README names each fx module and each example
-// program.
-func TestReadmeNamesModulesAndExamples(t *testing.T) {
-	page, err := os.ReadFile("../../../README.md")
-	require.NoError(t, err)
-	modules, err := filepath.Glob("../../../*/*fx")
-	require.NoError(t, err)
-	programs, err := filepath.Glob("../../../examples/*/main.go")
-	require.NoError(t, err)
-	require.Greater(t, len(modules), 5)
-	require.Greater(t, len(programs), 5)
-	for _, program := range programs {
-		modules = append(modules, filepath.Dir(program))
-	}
-	for _, dir := range modules {
-		require.Contains(t, string(page), "`"+filepath.Base(dir)+"`")
+// TestPagesNameModulesAndExamples checks that docs/fx.md names each fx module, and
+// docs/start/examples.md each example program.
+func TestPagesNameModulesAndExamples(t *testing.T) {
+	for page, pattern := range map[string]string{"fx.md": "*/*fx", "start/examples.md": "examples/*/main.go"} {
+		text, err := os.ReadFile(filepath.Join("../../../docs", page))
+		require.NoError(t, err)
+		found, err := filepath.Glob(filepath.Join("../../..", pattern))
+		require.NoError(t, err)
+		require.Greater(t, len(found), 5)
+		for _, path := range found {
+			name := filepath.Base(strings.TrimSuffix(path, "/main.go"))
+			require.Regexp(t, "`"+name+"[.`]", string(text), page)
+		}
 	}
 }
 

@@ -18,12 +18,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// readmeProgram builds the first program of the README, for a server at an address.
-func readmeProgram(t *testing.T, address string) (program string) {
+// firstProgram builds the first program of a page, for a server at an address.
+func firstProgram(t *testing.T, page, address string) (program string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile(filepath.Join("../../..", page))
 	require.NoError(t, err)
-	_, source, found := strings.Cut(string(page), "```go\npackage main\n")
+	_, source, found := strings.Cut(string(text), "```go\npackage main\n")
 	require.True(t, found)
 	source, _, found = strings.Cut(source, "```\n")
 	require.True(t, found)
@@ -38,20 +38,24 @@ func readmeProgram(t *testing.T, address string) (program string) {
 	return program
 }
 
-// TestReadmeProgramLeavesNothingAtSIGTERM: the next holder needs no session timeout.
-func TestReadmeProgramLeavesNothingAtSIGTERM(t *testing.T) {
-	zk, err := zktest.New()
-	require.NoError(t, err)
-	defer zk.Close()
-	address, err := zk.ListenTCP("127.0.0.1:0")
-	require.NoError(t, err)
-	output := testproc.Terminate(t, exec.Command(readmeProgram(t, address)), "holding with token")
-	require.Empty(t, zk.Sessions(), "its session was closed: %s", output)
+// TestFirstProgramsLeaveNothingAtSIGTERM: the next holder needs no session timeout.
+func TestFirstProgramsLeaveNothingAtSIGTERM(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/start/five-minutes.md"} {
+		t.Run(page, func(t *testing.T) {
+			zk, err := zktest.New()
+			require.NoError(t, err)
+			defer zk.Close()
+			address, err := zk.ListenTCP("127.0.0.1:0")
+			require.NoError(t, err)
+			output := testproc.Terminate(t, exec.Command(firstProgram(t, page, address)), "holding with token")
+			require.Empty(t, zk.Sessions(), "its session was closed: %s", output)
 
-	next, err := framework.Connect(t.Context(), framework.Config{Servers: []string{address}})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, next.Close(t.Context())) }()
-	lease, err := locks.NewMutex(next, "/lockstep/locks/orders/42").TryLock(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, lease.Release(t.Context()))
+			next, err := framework.Connect(t.Context(), framework.Config{Servers: []string{address}})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, next.Close(t.Context())) }()
+			lease, err := locks.NewMutex(next, "/lockstep/locks/orders/42").TryLock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, lease.Release(t.Context()))
+		})
+	}
 }
