@@ -1,9 +1,9 @@
 // Package pages checks that the code and the commands of the pages for beginners are right: of README.md,
-// docs/start and docs/guides.
+// docs/start and docs/guides. In all pages, the exported names between backticks must exist.
 //
-// A block of Go that begins with "package" is compiled as it is, and its tests run. Any other one is compiled as the body of a
-// function that has ctx and client and returns an error. A comment <!-- declare: … --> right before such a
-// block holds declarations that it needs. The comment <!-- sketch --> leaves a block out.
+// A block of Go that begins with "package" is compiled as it is, and its tests run. Any other one is compiled
+// as the body of a function that has ctx and client and returns an error. A comment <!-- declare: … --> right
+// before such a block holds declarations that it needs. The comment <!-- sketch --> leaves a block out.
 package pages
 
 import (
