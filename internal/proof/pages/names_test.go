@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fenced = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```$")
 	span   = regexp.MustCompile("`([^`\n]+)`")
 	// qualified finds package.Name and package.Type.Member, member finds Type.Member.
 	qualified = regexp.MustCompile(`(?:^|[^\w./])([a-z]\w*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
@@ -29,8 +29,8 @@ var (
 		"Mutex.Header": true, "Mutex.IsOwner": true, "Session.Done": true, "Session.Orphan": true}
 )
 
-// TestNamesExist looks up each exported name between backticks, in README.md and in docs without the decisions, which
-// may name what was there when they were made.
+// TestNamesExist looks up each exported name between backticks and in Go code, in README.md and in docs without the
+// decisions, which may name what was there when they were made.
 func TestNamesExist(t *testing.T) {
 	public := publicPackages(t)
 	files := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
@@ -44,18 +44,26 @@ func TestNamesExist(t *testing.T) {
 		}
 	}
 	count := 0
+	check := func(file, code string) {
+		for _, name := range qualified.FindAllStringSubmatch(code, -1) {
+			if candidates := public[name[1]]; candidates != nil {
+				count++
+				if !hasName(candidates, name[2], name[3]) {
+					t.Errorf("%s: there is no %s", file, strings.TrimSpace(name[0]))
+				}
+			}
+		}
+	}
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)
-		for _, code := range span.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
-			for _, name := range qualified.FindAllStringSubmatch(code[1], -1) {
-				if candidates := public[name[1]]; candidates != nil {
-					count++
-					if !hasName(candidates, name[2], name[3]) {
-						t.Errorf("%s: there is no %s", file, name[0])
-					}
-				}
+		for _, code := range fenced.FindAllStringSubmatch(string(text), -1) {
+			if code[1] == "go" {
+				check(file, code[2])
 			}
+		}
+		for _, code := range span.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+			check(file, code[1])
 			for _, name := range member.FindAllStringSubmatch(code[1], -1) {
 				if foreign[name[1]+"."+name[2]] {
 					continue
