@@ -75,7 +75,7 @@ func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
 	case errors.Is(err, framework.ErrNoNode):
 		return recipe.ErrAgain
 	case err == nil && st.EphemeralOwner != 0:
-		return fmt.Errorf("%w, and held by a lease of session %#x", ErrRaised, st.EphemeralOwner)
+		return fmt.Errorf("%w, and held by a lease of session %v", ErrRaised, st.EphemeralOwner)
 	}
 	return err
 }

@@ -67,12 +67,11 @@ type Member struct {
 	Host string `json:"host,omitempty"`
 	PID  int    `json:"pid,omitempty"`
 	// Since is when the member's node or the gate was created.
-	Since   time.Time `json:"since,omitzero"`
-	Session int64     `json:"session,omitempty"`
+	Since   time.Time           `json:"since,omitzero"`
+	Session framework.SessionID `json:"session,omitempty"`
 }
 
-// MarshalJSON returns the member with its session as ZooKeeper's tools print it, and with
-// "owner_base64" and "host_base64" for texts that are not UTF-8.
+// MarshalJSON returns the member with "owner_base64" and "host_base64" for texts that are not UTF-8.
 func (m Member) MarshalJSON() ([]byte, error) {
 	type fields Member
 	m.Since = reportjson.Time(m.Since)
@@ -80,8 +79,7 @@ func (m Member) MarshalJSON() ([]byte, error) {
 		fields
 		OwnerBase64 []byte `json:"owner_base64,omitempty"`
 		HostBase64  []byte `json:"host_base64,omitempty"`
-		Session     string `json:"session,omitempty"`
-	}{fields(m), reportjson.ExactBytes(m.Owner), reportjson.ExactBytes(m.Host), reportjson.Session(m.Session)})
+	}{fields(m), reportjson.ExactBytes(m.Owner), reportjson.ExactBytes(m.Host)})
 }
 
 // maxReads bounds how often Inspect reads a double barrier whose phase changes during each read.

@@ -172,7 +172,7 @@ func (s *storm) round(ctx context.Context, c *framework.Client, b *barrier.Doubl
 	if err != nil {
 		return false // it dies inside
 	}
-	s.entered(r, session.ID())
+	s.entered(r, int64(session.ID()))
 	if s.int(4) == 0 {
 		time.Sleep(time.Duration(s.int(20)) * time.Millisecond)
 	}
@@ -268,7 +268,7 @@ func (s *storm) trouble(stop chan struct{}) {
 				s.mu.Lock()
 				s.killed[id] = true
 				s.mu.Unlock()
-				_ = s.Expire(id) // it may be gone by now
+				_ = s.Expire(framework.SessionID(id)) // it may be gone by now
 			}
 		default:
 			s.DropReply(1+s.int(5), zktest.Match{Op: ops[s.int(len(ops))], Path: path})

@@ -115,7 +115,7 @@ func TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead(t *testing.T) {
 		require.NoError(t, err)
 		hasRead := make(chan struct{}, 10)
 		defer w.Observe(func(r zktest.Request) {
-			if r.Session == s.ID() && r.Op == zktest.OpGetChildren2 { // the last request before the transaction
+			if r.Session == int64(s.ID()) && r.Op == zktest.OpGetChildren2 { // the last request before the transaction
 				hasRead <- struct{}{}
 			}
 		})()
@@ -135,7 +135,7 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *world, session int64){
 		"nothing else happens": func(*world, int64) {},
 		"the session is lost": func(w *world, session int64) {
-			require.NoError(w.t, w.Expire(session))
+			require.NoError(w.t, w.Expire(framework.SessionID(session)))
 		},
 		"another one writes": func(w *world, _ int64) {
 			require.NoError(w.t, w.limits(w.b).Set(w.t.Context(), limits{Rate: 7}, config.WithNote("other")))
@@ -150,7 +150,7 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 				require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithNote("before")))
 				s, err := w.a.Session(t.Context())
 				require.NoError(t, err)
-				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
+				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()),
 					Func: func(q zktest.Request) bool {
 						return len(q.Parts) > 1 && q.Parts[0].Path == path
 					}})
@@ -161,7 +161,7 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 				}()
 				<-lost.Hit()
 				w.a.Link.Cut()
-				meanwhile(w, s.ID())
+				meanwhile(w, int64(s.ID()))
 				time.Sleep(time.Second)
 				w.a.Link.Heal()
 				require.NoError(t, <-done, "it was written")
@@ -218,7 +218,7 @@ func TestASetThatManyOthersFollowIsNotGuessed(t *testing.T) {
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}))
 		s, err := w.a.Session(t.Context())
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()),
 			Func: func(q zktest.Request) bool { return len(q.Parts) > 1 && q.Parts[0].Path == path }})
 		done := make(chan error, 1)
 		go func() { done <- v.Set(t.Context(), limits{Rate: 2}) }()

@@ -85,7 +85,7 @@ type Candidate struct {
 	// Node is the path of its node.
 	Node string `json:"node"`
 	// Session is the number of its session.
-	Session int64 `json:"session"`
+	Session framework.SessionID `json:"session"`
 	// Number counts the election's terms. It is 0 for waiting candidates, for a leader that has not
 	// recorded its term yet, and for Java leaders.
 	Number int64 `json:"term,omitempty"`
@@ -100,16 +100,14 @@ type Candidate struct {
 	Trace map[string]string `json:"-"`
 }
 
-// MarshalJSON returns the candidate with its session as ZooKeeper's tools print it, and with
-// "id_base64" for an id that is not UTF-8.
+// MarshalJSON returns the candidate with "id_base64" for an id that is not UTF-8.
 func (c Candidate) MarshalJSON() ([]byte, error) {
 	type fields Candidate
 	c.Since = reportjson.Time(c.Since)
 	return json.Marshal(struct {
 		fields
 		IDBase64 []byte `json:"id_base64,omitempty"`
-		Session  string `json:"session"`
-	}{fields(c), reportjson.ExactBytes(c.ID), reportjson.Session(c.Session)})
+	}{fields(c), reportjson.ExactBytes(c.ID)})
 }
 
 // Leader returns the leader, in the view of the connected server, which may lag behind the others.

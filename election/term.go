@@ -74,7 +74,7 @@ func (t *Term) ID() string { return t.config.id }
 func (t *Term) Node() string { return t.grant.Node().Path }
 
 // Session is the number of the session that the term belongs to.
-func (t *Term) Session() int64 { return t.grant.Session().ID() }
+func (t *Term) Session() framework.SessionID { return t.grant.Session().ID() }
 
 // Remaining is the time until the term ends, unless a later proof of life extends the time; see
 // locks.Lease.Remaining.

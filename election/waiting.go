@@ -33,7 +33,7 @@ type waitingCandidate struct {
 	id       string
 	metadata Metadata
 	node     string
-	session  int64
+	session  framework.SessionID
 	order    int64 // of joining
 }
 

@@ -282,7 +282,8 @@ type Status struct {
 	// State is the present session's, Connecting while there is none.
 	State State
 	// Epoch and SessionID are the present session's, 0 while there is none.
-	Epoch, SessionID int64
+	Epoch     int64
+	SessionID SessionID
 	// LeaseRemaining is how long the session's holds last if no server answers any more; see
 	// Session.LeaseRemaining.
 	LeaseRemaining time.Duration

@@ -17,7 +17,7 @@ type Stat struct {
 	// Version, Cversion and Aversion count changes of the data, the children and the ACL.
 	Version, Cversion, Aversion int32
 	// EphemeralOwner is the ID of the session with which the node is deleted, or 0.
-	EphemeralOwner int64
+	EphemeralOwner SessionID
 	// DataLength is the number of bytes of the node's data.
 	DataLength int32
 	// NumChildren is the number of the node's children.

@@ -263,7 +263,7 @@ func (p *protectedCreate) readReply(r link.Reply,
 		return nil, o.err
 	case refusal != nil:
 		return nil, refusal
-	case r.SessionID != p.s.ID():
+	case SessionID(r.SessionID) != p.s.ID():
 		return nil, ErrSuspended // concludeTry looks up the owner of the nodes
 	}
 	created := make([]primitives.Created, len(o.v))

@@ -254,7 +254,7 @@ func decodeStat(d *wire.Decoder) Stat {
 		Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid,
 		Ctime: stored.Time(time.UnixMilli(s.Ctime)), Mtime: stored.Time(time.UnixMilli(s.Mtime)),
 		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
-		EphemeralOwner: s.EphemeralOwner, DataLength: s.DataLength, NumChildren: s.NumChildren,
+		EphemeralOwner: SessionID(s.EphemeralOwner), DataLength: s.DataLength, NumChildren: s.NumChildren,
 	}
 }
 
@@ -339,7 +339,7 @@ type caller struct {
 
 	session       context.Context        // done when the session has ended
 	whenConnected func() <-chan struct{} // closed while the session is connected
-	sessionID     func() int64
+	sessionID     func() SessionID
 	deleted       func(full ...string) // called with nodes that the servers have deleted, or do not have
 	requests      *atomic.Int64        // counts them, for the client
 }

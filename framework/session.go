@@ -131,11 +131,11 @@ func (s *Session) handshakeTimeout() time.Duration {
 // Epoch counts the client's sessions from 1. The grants of earlier epochs have ended.
 func (s *Session) Epoch() int64 { return s.epoch }
 
-// ID is the server's number of the session.
-func (s *Session) ID() int64 {
+// ID is the servers' number of the session.
+func (s *Session) ID() SessionID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.id
+	return SessionID(s.id)
 }
 
 // Timeout is the smallest session timeout that a server has granted to the session.
@@ -411,7 +411,7 @@ func (s *Session) enterState(state State, cause error) {
 	s.mu.Unlock()
 	s.logState(before, state, id, cause)
 	s.setup.measures.sessionEnters(before, state)
-	s.setup.stateChanged(StateChange{Epoch: s.epoch, SessionID: id, State: state, Cause: cause})
+	s.setup.stateChanged(StateChange{Epoch: s.epoch, SessionID: SessionID(id), State: state, Cause: cause})
 	if state == Connected {
 		s.setup.sessionConnected(s)
 	}

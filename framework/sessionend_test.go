@@ -25,7 +25,7 @@ func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), "/former", nil, framework.Ephemeral))
 		deletions := 0
 		zk.Observe(func(r zktest.Request) {
-			if r.Session == s.ID() && r.Op == zktest.OpDelete && r.Path == "/place" {
+			if r.Session == int64(s.ID()) && r.Op == zktest.OpDelete && r.Path == "/place" {
 				deletions++
 			}
 		})
@@ -47,7 +47,7 @@ func TestEndedSessionHasNoLease(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *zktest.Server, *zktest.Member, int64){
 		"expired": func(t *testing.T, zk *zktest.Server, _ *zktest.Member,
 			id int64) {
-			require.NoError(t, zk.Expire(id))
+			require.NoError(t, zk.Expire(framework.SessionID(id)))
 		},
 		"closed": func(t *testing.T, _ *zktest.Server, m *zktest.Member, _ int64) {
 			require.NoError(t, m.Client.Close(t.Context()))
@@ -62,7 +62,7 @@ func TestEndedSessionHasNoLease(t *testing.T) {
 				_, err := primitives.Of(s).Hold(t.Context(), node)
 				require.NoError(t, err)
 				require.Positive(t, s.LeaseRemaining())
-				end(t, zk, m, s.ID())
+				end(t, zk, m, int64(s.ID()))
 				<-s.Done()
 				require.Zero(t, s.LeaseRemaining())
 			})

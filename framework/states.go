@@ -38,7 +38,7 @@ type StateChange struct {
 	// Epoch counts the client's sessions from 1.
 	Epoch int64
 	// SessionID is the server's number of the session, 0 while connecting.
-	SessionID int64
+	SessionID SessionID
 	// State is the new state.
 	State State
 	// Cause is the reason for Suspended and Lost.

@@ -52,7 +52,7 @@ func victim() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("session", s.ID())
+	fmt.Println("session", int64(s.ID()))
 	how, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 	switch strings.TrimSpace(how) {
 	case "panic":
@@ -179,7 +179,7 @@ func TestAClosedClientWithAWatchdogLeavesNoSession(t *testing.T) {
 func TestTheWatchdogFollowsTheSession(t *testing.T) {
 	zk, addr := onTCP(t)
 	s := spawn(t, addr)
-	require.NoError(t, zk.Expire(s.id))
+	require.NoError(t, zk.Expire(framework.SessionID(s.id)))
 	s.until(func(line string) bool {
 		return strings.HasPrefix(line, "state connected") && !strings.HasSuffix(line, fmt.Sprint(s.id))
 	})

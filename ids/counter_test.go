@@ -77,7 +77,7 @@ func TestAnAddCountsOnce(t *testing.T) {
 					left, own := nth, w.session(m).ID()
 					m.Link.Delay(10 * time.Millisecond)
 					if lost == "reply" || lost == "reply and session" {
-						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own,
+						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: int64(own),
 							Func: zktest.Request.Writes})
 						defer f.Cancel()
 						go func() {
@@ -90,7 +90,7 @@ func TestAnAddCountsOnce(t *testing.T) {
 						}()
 					} else {
 						stop := w.Observe(func(r zktest.Request) {
-							if r.Session == own && r.Op == zktest.OpGetData && r.Path == path {
+							if r.Session == int64(own) && r.Op == zktest.OpGetData && r.Path == path {
 								if left--; left == 0 {
 									go func() { // the transaction that follows is sent, and does not arrive
 										m.Link.BlackHole(true, false)
@@ -183,7 +183,7 @@ func TestACounterIsCompared(t *testing.T) {
 		require.NoError(t, a.CompareAndSet(t.Context(), 0, 5))
 		require.ErrorIs(t, b.CompareAndSet(t.Context(), 0, 6), ids.ErrChanged)
 		require.NoError(t, b.Set(t.Context(), 7))
-		_, err := w.LagAsLeader(w.session(m).ID())
+		_, err := w.LagAsLeader(int64(w.session(m).ID()))
 		require.NoError(t, err)
 		require.NoError(t, b.Set(t.Context(), 8))
 		require.NoError(t, a.CompareAndSet(t.Context(), 8, 9), "its server shows 7")

@@ -100,7 +100,7 @@ func TestAReservationWithoutAnAnswerIsNotUsed(t *testing.T) {
 		g.take(b, 1)
 		read, own := make(chan struct{}), w.session(m).ID()
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == own && r.Op == zktest.OpGetData {
+			if r.Session == int64(own) && r.Op == zktest.OpGetData {
 				close(read)
 			}
 		})
@@ -211,7 +211,7 @@ func TestASequenceBehindALaggingServer(t *testing.T) {
 		g := newGiven(t)
 		g.take(a, 1)
 		for range 10 {
-			_, err := w.LagAsLeader(w.session(m).ID())
+			_, err := w.LagAsLeader(int64(w.session(m).ID()))
 			require.NoError(t, err)
 			g.take(b, 8)
 			g.take(a, 8)

@@ -75,7 +75,7 @@ func TestInspectAMutex(t *testing.T) {
 		e := r.Holders[0]
 		require.Equal(t, l.Node(), e.Node)
 		require.Equal(t, l.Token(), e.Token)
-		require.Equal(t, locks.SessionID(l.Session()), e.Session)
+		require.Equal(t, l.Session(), e.Session)
 		require.True(t, e.Since.Equal(asked), "the owner's own clock")
 		require.Positive(t, e.PID)
 		require.NotEmpty(t, e.Host)
@@ -178,7 +178,7 @@ func TestInspectDeletedClaim(t *testing.T) {
 		require.NoError(t, err)
 		b := w.member("b")
 		require.Equal(t, locks.ClaimLock, inspect(t, b.Client, path).Kind)
-		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead, Session: sessionOf(t, b).ID()})
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead, Session: int64(sessionOf(t, b).ID())})
 		defer f.Cancel()
 		time.AfterFunc(time.Second/2, func() { require.NoError(t, l.Release(context.Background())) })
 		r := inspect(t, b.Client, path)
@@ -196,7 +196,7 @@ func TestInspectWithoutPermission(t *testing.T) {
 		b := w.member("b").Client
 		r := inspect(t, b, path)
 		require.Equal(t, []locks.Entry{{
-			Node: l.Node(), Token: l.Token(), Session: locks.SessionID(l.Session()), Since: r.Holders[0].Since,
+			Node: l.Node(), Token: l.Token(), Session: l.Session(), Since: r.Holders[0].Since,
 			Hidden: true,
 		}}, r.Holders, "that there is a holder can be seen")
 		require.False(t, r.Holders[0].Since.IsZero())

@@ -138,7 +138,7 @@ func (l *Lease) Path() string { return l.path }
 func (l *Lease) Node() string { return l.node }
 
 // Session is the number of the session that the lease belongs to, 0 of a lease on another store.
-func (l *Lease) Session() int64 {
+func (l *Lease) Session() framework.SessionID {
 	if l.session == nil {
 		return 0
 	}

@@ -108,7 +108,7 @@ func TestTheNodeNamesItsOwner(t *testing.T) {
 		require.Len(t, r.Holders, 1)
 		require.Empty(t, r.Waiters)
 		e := r.Holders[0]
-		require.Equal(t, []any{l.Node(), l.Token(), locks.SessionID(l.Session()), "alice", o.PID},
+		require.Equal(t, []any{l.Node(), l.Token(), l.Session(), "alice", o.PID},
 			[]any{e.Node, e.Token, e.Session, e.Owner, e.PID})
 	})
 }
@@ -160,7 +160,7 @@ func TestCancelledWaitLeavesNoNodes(t *testing.T) {
 				zktest.OpMulti} {
 				if r.IntN(2) == 0 {
 					s, _ := a.Session(t.Context())
-					w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID()})
+					w.zk.DropReply(1, zktest.Match{Op: op, Session: int64(s.ID())})
 				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(200))*time.Millisecond)
@@ -187,7 +187,8 @@ func TestTimedOutWaitsLeaveOneWatch(t *testing.T) {
 		time.Sleep(time.Second)
 		waiters := w.zk.Watches()
 		// of its own node
-		waiters = slices.DeleteFunc(waiters, func(watch zktest.Watch) bool { return watch.Session == held.Session() })
+		waiters = slices.DeleteFunc(waiters,
+			func(watch zktest.Watch) bool { return watch.Session == int64(held.Session()) })
 		require.LessOrEqual(t, len(waiters), 1)
 		require.Len(t, w.zk.Children(path), 1)
 		require.NoError(t, held.Release(t.Context()))

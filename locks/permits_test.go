@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,24 +41,6 @@ func FuzzParsePermits(f *testing.F) {
 			require.JSONEq(t, string(value), string(again.unknown[name]))
 		}
 		require.Equal(t, p.Permits, waitline.PermitsIn(p.encode()), "Inspect tells the same number")
-	})
-}
-
-// FuzzSessionID reads what reports print, and anything else.
-func FuzzSessionID(f *testing.F) {
-	for _, text := range []string{"0x0", "0x100000abc", "0xffffffffffffffff", "-1", "0b1", "1_000", "0x",
-		"session", ""} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var s, again SessionID
-		if s.UnmarshalText(text) != nil {
-			return
-		}
-		printed, err := json.Marshal(s)
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(printed, &again))
-		require.Equal(t, s, again)
 	})
 }
 

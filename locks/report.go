@@ -3,8 +3,6 @@ package locks
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -72,7 +70,7 @@ type Entry struct {
 	// granted. Without such a description, it is when the node was created, by the servers' clock.
 	Since time.Time `json:"since"`
 	// Session is the session that owns the node, 0 if the node is not ephemeral.
-	Session SessionID `json:"session"`
+	Session framework.SessionID `json:"session"`
 	// Token is the fencing token of its lease, or of the lease that it waits for.
 	Token int64 `json:"token"`
 	// Permits is how many permits of a semaphore it holds.
@@ -101,30 +99,12 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	}{fields(e), reportjson.ExactBytes(e.Owner), reportjson.ExactBytes(e.Data)})
 }
 
-// SessionID is a session's number. Its text is hexadecimal, as in ZooKeeper's own tools.
-type SessionID int64
-
-func (s SessionID) String() string { return fmt.Sprintf("%#x", uint64(s)) }
-
-// MarshalText returns String: many JSON readers round large numbers.
-func (s SessionID) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText parses the text of MarshalText.
-func (s *SessionID) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseUint(string(text), 0, 64)
-	if err != nil {
-		return fmt.Errorf("session: %w", err)
-	}
-	*s = SessionID(n)
-	return nil
-}
-
 // maxExcerpt is how many bytes of a node's data a report repeats.
 const maxExcerpt = 4 << 10
 
 // entryOf describes a node by its data and its Stat.
 func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
-	e := Entry{Node: node, Session: SessionID(st.EphemeralOwner), Token: st.Czxid, Since: st.Ctime.UTC()}
+	e := Entry{Node: node, Session: framework.SessionID(st.EphemeralOwner), Token: st.Czxid, Since: st.Ctime.UTC()}
 	if kind == ElectionLock && len(data) > 0 && !bytes.Equal(data, revokeMark) {
 		e.Owner = printableExcerpt(data)
 		return e

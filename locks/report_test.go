@@ -44,13 +44,14 @@ func TestPermitsAreReadLeniently(t *testing.T) {
 }
 
 func TestSessionIDs(t *testing.T) {
-	for n, text := range map[SessionID]string{0: "0x0", 0x100000abc: "0x100000abc", -1: "0xffffffffffffffff"} {
+	for n, text := range map[framework.SessionID]string{0: "0x0", 0x100000abc: "0x100000abc",
+		-1: "0xffffffffffffffff"} {
 		require.Equal(t, text, n.String())
-		var back SessionID
+		var back framework.SessionID
 		require.NoError(t, back.UnmarshalText([]byte(text)))
 		require.Equal(t, n, back)
 	}
-	var s SessionID
+	var s framework.SessionID
 	require.Error(t, s.UnmarshalText([]byte("0x1 ")))
 	require.Error(t, s.UnmarshalText([]byte("session")))
 }
@@ -71,7 +72,7 @@ func FuzzEntry(f *testing.F) {
 		if candidate {
 			kind = ElectionLock
 		}
-		st := framework.Stat{Czxid: 5, Ctime: time.UnixMilli(1), EphemeralOwner: int64(pad)}
+		st := framework.Stat{Czxid: 5, Ctime: time.UnixMilli(1), EphemeralOwner: framework.SessionID(pad)}
 		e := entryOf("/x", kind, data, st)
 		require.LessOrEqual(t, len(e.Data), maxExcerpt)
 		require.LessOrEqual(t, len(e.Owner)+len(e.Host), 2*maxExcerpt)

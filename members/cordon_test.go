@@ -95,7 +95,8 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 		o, p := w.peer("o"), w.peer("p")
 		require.NoError(t, o.Cordon(t.Context(), "a", members.WithReason("first")))
 		synctest.Wait()
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
+		lost := w.DropReply(1,
+			zktest.Match{Op: zktest.OpMulti, Session: int64(o.sessionID()), Func: zktest.Request.Writes})
 		defer lost.Cancel()
 		done := make(chan error, 1)
 		go func() { done <- o.Uncordon(t.Context(), "a") }()
@@ -122,7 +123,8 @@ func TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain(t *testing.T) {
 		d := newDrained()
 		a.join("a", d.option())
 		synctest.Wait()
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
+		lost := w.DropReply(1,
+			zktest.Match{Op: zktest.OpMulti, Session: int64(o.sessionID()), Func: zktest.Request.Writes})
 		defer lost.Cancel()
 		done := o.drain("a")
 		<-lost.Hit()
@@ -147,10 +149,10 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithFollowers()), t}
 		o, p := w.peer("o"), w.peer("p")
 		require.NoError(t, o.Cordon(t.Context(), "a", members.WithAbsentMember(), members.WithReason("first")))
-		hold, err := w.Follower(o.sessionID())
+		hold, err := w.Follower(int64(o.sessionID()))
 		require.NoError(t, err)
 		slow := w.DelayReplies(time.Second,
-			zktest.Match{Op: zktest.OpExists, Session: o.sessionID(), Path: path + "/_cordon_a"})
+			zktest.Match{Op: zktest.OpExists, Session: int64(o.sessionID()), Path: path + "/_cordon_a"})
 		defer slow.Cancel()
 		done := make(chan error, 1)
 		go func() { done <- o.Uncordon(t.Context(), "a") }()
@@ -560,7 +562,7 @@ func TestAnAnswerIsWrittenOnce(t *testing.T) {
 			session := a.sessionID()
 			writes := make(chan zktest.Request, 100) // a member that repeats its answer never comes to rest
 			stop := w.Observe(func(r zktest.Request) {
-				if r.Session == session && r.Op == zktest.OpMulti && r.Writes() {
+				if r.Session == int64(session) && r.Op == zktest.OpMulti && r.Writes() {
 					writes <- r
 				}
 			})

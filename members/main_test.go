@@ -61,7 +61,7 @@ func (p *peer) join(id string, opts ...members.JoinOption) *members.Membership {
 	return m
 }
 
-func (p *peer) sessionID() int64 {
+func (p *peer) sessionID() framework.SessionID {
 	s, err := p.Client.Session(p.t.Context())
 	require.NoError(p.t, err)
 	return s.ID()

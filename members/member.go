@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
@@ -79,7 +80,7 @@ type Member struct {
 	// ends.
 	Node string `json:"node"`
 	// Session is the number of its session.
-	Session int64 `json:"session"`
+	Session framework.SessionID `json:"session"`
 	// Joined is when its node was created, by the clock of the ensemble's leader: each session of a
 	// member creates another node. Changed is when the node was last written.
 	Joined  time.Time `json:"joined,omitzero"`
@@ -97,18 +98,16 @@ type Member struct {
 	czxid, mzxid int64 // the transactions that created its node and last wrote it
 }
 
-// MarshalJSON returns the member with the fields of Info among its own, and with its session as
-// ZooKeeper's tools print it.
+// MarshalJSON returns the member with the fields of Info among its own.
 func (m Member) MarshalJSON() ([]byte, error) {
 	type fields Member
 	m.Joined, m.Changed = reportjson.Time(m.Joined), reportjson.Time(m.Changed)
 	return json.Marshal(struct {
 		fields
-		Session  string   `json:"session"`
 		Version  string   `json:"version,omitempty"`
 		Load     float64  `json:"load"`
 		Metadata Metadata `json:"metadata,omitempty"`
-	}{fields(m), reportjson.Session(m.Session), m.Info.Version, m.Info.Load, m.Info.Metadata})
+	}{fields(m), m.Info.Version, m.Info.Load, m.Info.Metadata})
 }
 
 // State says whether a member is in service.

@@ -64,7 +64,7 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 	for _, path := range queues {
 		isQueue[path] = true
 	}
-	present, sessions := map[string]knownHold{}, map[locks.SessionID]int{}
+	present, sessions := map[string]knownHold{}, map[framework.SessionID]int{}
 	for r, err := range locks.List(ctx, w.client, w.root) {
 		if err != nil {
 			if err := l.addUnread(ctx, areaLocks, w.root, err); err != nil {
@@ -123,7 +123,7 @@ func (w *lockLooker) findDeadlocks(ctx context.Context, l *lookResult, asked []s
 }
 
 // countBytes adds the bytes of a lock's paths to those of the sessions that own the nodes.
-func (w *lockLooker) countBytes(r *locks.Report, sessions map[locks.SessionID]int) {
+func (w *lockLooker) countBytes(r *locks.Report, sessions map[framework.SessionID]int) {
 	for _, entries := range [][]locks.Entry{r.Holders, r.Waiters, r.Others} {
 		for _, e := range entries {
 			if e.Session != 0 {

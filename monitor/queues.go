@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
-	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -98,7 +97,7 @@ func describeItem(path, id, node string) string {
 
 // describeConsumer names a consumer by its own name, if it has stored one, and by its session.
 func describeConsumer(c queue.InFlightItem) string {
-	session := locks.SessionID(c.Session)
+	session := framework.SessionID(c.Session)
 	if c.Owner == "" {
 		return fmt.Sprintf("the consumer with session %s", session)
 	}

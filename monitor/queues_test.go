@@ -188,7 +188,7 @@ func TestItemThatAConsumerHasForLong(t *testing.T) {
 		require.Equal(t, []string{"x begins held item /app/mails"}, w.news())
 		require.Equal(t, d.Node(), w.last().Node)
 		require.Regexp(t, fmt.Sprintf(
-			"^app \\(session %#x\\) has had item items/0000000000/i-0000000000 for 10m[0-9]+s, at attempt 1$",
+			"^app \\(session %v\\) has had item items/0000000000/i-0000000000 for 10m[0-9]+s, at attempt 1$",
 			m.Status().SessionID), w.last().Text)
 		require.NoError(t, d.Ack(t.Context()))
 		w.looks(2)

@@ -24,7 +24,7 @@ type InFlightItem struct {
 	// Kind is the kind of the item (WithKind), or "".
 	Kind string `json:"kind,omitempty"`
 	// Session is the consumer's session, or 0 if a strict queue has no consumer at present.
-	Session int64 `json:"session,omitempty"`
+	Session framework.SessionID `json:"session,omitempty"`
 	// Owner is the identity of the consumer's client (framework.Config.Identity); in a parallel
 	// queue its first 128 bytes, and "" for a consumer of an older release.
 	Owner string `json:"owner,omitempty"`
@@ -46,16 +46,15 @@ type InFlightItem struct {
 	ticket string // the node of the claim; "" in a strict queue
 }
 
-// MarshalJSON returns the claim with its session as ZooKeeper's tools print it, Data as the text
-// "item", and "item_base64" and "owner_base64" for what is not UTF-8.
+// MarshalJSON returns the claim with Data as the text "item", and "item_base64" and "owner_base64"
+// for what is not UTF-8.
 func (c InFlightItem) MarshalJSON() ([]byte, error) {
 	type fields InFlightItem
 	c.Since, c.Put = reportjson.Time(c.Since), reportjson.Time(c.Put)
 	return json.Marshal(reportjson.Joined{reportjson.NewItem(c.Data), struct {
 		fields
 		OwnerBase64 []byte `json:"owner_base64,omitempty"`
-		Session     string `json:"session,omitempty"`
-	}{fields(c), reportjson.ExactBytes(c.Owner), reportjson.Session(c.Session)}})
+	}{fields(c), reportjson.ExactBytes(c.Owner)}})
 }
 
 // InFlight lists the items that consumers have, chain by chain, with those that they have claimed
@@ -132,9 +131,9 @@ func (st *store) addProcesses(ctx context.Context, claims []InFlightItem) error 
 	if err != nil {
 		return err
 	}
-	consumers := map[int64]locks.Entry{}
+	consumers := map[framework.SessionID]locks.Entry{}
 	for _, e := range slices.Concat(line.Holders, line.Waiters) {
-		consumers[int64(e.Session)] = e
+		consumers[e.Session] = e
 	}
 	for i := range claims {
 		if e, known := consumers[claims[i].Session]; known && e.Session != 0 {
@@ -186,7 +185,7 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 		for i, node := range items {
 			if found[i].Err == nil {
 				c := newClaim(node, found[i])
-				c.Session, c.Owner, c.Since = int64(holder.Session), holder.Owner, holder.Since
+				c.Session, c.Owner, c.Since = holder.Session, holder.Owner, holder.Since
 				claims = append(claims, c)
 			}
 		}

@@ -326,5 +326,5 @@ func (f *fence) writeUntilAnswered(ops ...framework.Op) error {
 
 // childPath is the marker's child of a session.
 func (f *fence) childPath(s *framework.Session) string {
-	return znode.Join(f.marker, strconv.FormatInt(s.ID(), 16))
+	return znode.Join(f.marker, strconv.FormatInt(int64(s.ID()), 16))
 }

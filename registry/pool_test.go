@@ -92,7 +92,7 @@ func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("c")
 		s := w.session(m)
-		_, err := w.LagAsLeader(s.ID())
+		_, err := w.LagAsLeader(int64(s.ID()))
 		require.NoError(t, err)
 		w.register(w.member("a"), "one")
 		p := w.pool(m)
@@ -117,7 +117,7 @@ func TestAPoolIgnoresAnEmptyListOfALaggingLeader(t *testing.T) {
 		m.Link.Delay(10 * time.Millisecond)
 		for {
 			time.Sleep(time.Millisecond)
-			if _, err := w.LagAsLeader(w.session(m).ID()); err == nil {
+			if _, err := w.LagAsLeader(int64(w.session(m).ID())); err == nil {
 				break
 			}
 		}
@@ -212,7 +212,7 @@ func TestAPoolCostsFewRequests(t *testing.T) {
 		require.Len(t, w.listed(p), 200)
 		var reads atomic.Int64
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == own && r.Op == zktest.OpMultiRead {
+			if r.Session == int64(own) && r.Op == zktest.OpMultiRead {
 				reads.Add(1)
 			}
 		})
@@ -251,7 +251,7 @@ func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 		own := map[int64]bool{}
 		for i := range pools {
 			m := w.member(fmt.Sprint("p", i))
-			own[w.session(m).ID()] = true
+			own[int64(w.session(m).ID())] = true
 			started = append(started, w.pool(m, registry.WithRefresh(time.Hour)))
 		}
 		var count atomic.Int64

@@ -44,10 +44,10 @@ type Registration struct {
 	deletion recipe.LastDeletion // of the node, once the registration has ended
 
 	// Used only by the goroutine of keepOnSessions.
-	data            []byte             // of the node, or for the next node
-	lastOwner       int64              // the id of the session that last created the node
-	node            primitives.Created // the node that nodeSession has created
-	nodeSession     *framework.Session // nil if the node was deleted or not created yet
+	data            []byte              // of the node, or for the next node
+	lastOwner       framework.SessionID // the id of the session that last created the node
+	node            primitives.Created  // the node that nodeSession has created
+	nodeSession     *framework.Session  // nil if the node was deleted or not created yet
 	countedAsListed bool
 }
 

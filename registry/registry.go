@@ -122,7 +122,7 @@ func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnkno
 // not write if change makes no difference. It returns the instance and the node's data. The error
 // wraps framework.ErrNotFound, framework.ErrBadRecord, or recipe.ErrAgain if another client has
 // changed the instance meanwhile.
-func writeChange(ctx context.Context, s *framework.Session, dir, id string, owner int64,
+func writeChange(ctx context.Context, s *framework.Session, dir, id string, owner framework.SessionID,
 	change func(*Instance)) (Instance, []byte, error) {
 	_, service := znode.Split(dir)
 	node := znode.Join(dir, id)

@@ -68,7 +68,7 @@ func TestMemberWithoutJobsSendsNoRequests(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		got := count()
-		require.Zero(t, got[session.ID()])
+		require.Zero(t, got[int64(session.ID())])
 		require.Len(t, got, 1)
 	})
 }

@@ -5,17 +5,19 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // localRun is a run that goes on in this member, until its outcome is stored.
 type localRun struct {
-	record  storedRun // as it was claimed
-	session int64     // that claimed it
+	record  storedRun           // as it was claimed
+	session framework.SessionID // that claimed it
 	ended   context.Context
 	stop    context.CancelCauseFunc // ends the run for a reason of this member's own
 }
 
-func newLocalRun(r storedRun, session int64) *localRun {
+func newLocalRun(r storedRun, session framework.SessionID) *localRun {
 	run := &localRun{record: r, session: session}
 	run.ended, run.stop = context.WithCancelCause(context.Background())
 	return run
@@ -34,9 +36,9 @@ type localRuns struct {
 	mu            sync.Mutex
 	startedUntil  time.Time // the latest tick that was started here
 	running       []*localRun
-	latestSession int64 // that claimed the latest run that was started here
-	latestToken   int64 // of that run
-	endBefore     int64 // runs of registrations before this generation must end
+	latestSession framework.SessionID // that claimed the latest run that was started here
+	latestToken   int64               // of that run
+	endBefore     int64               // runs of registrations before this generation must end
 }
 
 // beginRun adds a run to those that go on here. fresh is false if the tick was run here before,

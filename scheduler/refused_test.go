@@ -18,7 +18,10 @@ import (
 // the leader.
 func TestARefusedMemberJoinsLater(t *testing.T) {
 	for name, end := range map[string]func(w *world, a *actor){
-		"the session is lost": func(w *world, a *actor) { require.NoError(w.t, w.Expire(a.sessionID(w.t))) },
+		"the session is lost": func(w *world, a *actor) {
+			require.NoError(w.t,
+				w.Expire(a.sessionID(w.t)))
+		},
 		"the node is deleted": func(w *world, a *actor) {
 			node := testPath + "/members/" + a.participation.currentSession().membership.name
 			require.NoError(w.t, a.client.Delete(w.t.Context(), node, framework.AnyVersion))

@@ -1,6 +1,10 @@
 package scheduler
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+)
 
 // State is the state of a job in the whole cluster.
 type State struct {
@@ -208,7 +212,7 @@ type Member struct {
 	// ID is its client's identity.
 	ID string
 	// Session is the number of its session.
-	Session int64
+	Session framework.SessionID
 	// Labels are those of WithLabels.
 	Labels map[string]string
 	// Since is when it joined, by the ensemble's clock.

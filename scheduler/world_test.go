@@ -141,7 +141,7 @@ func (m *actor) run(t *testing.T) {
 }
 
 // sessionID is that of the member's present session.
-func (m *actor) sessionID(t *testing.T) int64 {
+func (m *actor) sessionID(t *testing.T) framework.SessionID {
 	t.Helper()
 	session, err := m.client.Session(t.Context())
 	require.NoError(t, err)

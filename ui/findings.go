@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/scheduler"
@@ -116,7 +117,7 @@ func compareSince(a, b time.Time) int {
 // the same lock, those about locks whose holders wait for it, and those about queues whose consumers
 // do.
 func groupByCause(r monitor.Report, all []finding) []finding {
-	waiters := map[locks.SessionID][]string{} // the locks that a session waits for
+	waiters := map[framework.SessionID][]string{} // the locks that a session waits for
 	for _, l := range r.Locks {
 		if l.Kind == locks.ElectionLock {
 			continue
@@ -131,7 +132,7 @@ func groupByCause(r monitor.Report, all []finding) []finding {
 			blocked[f.Path] = i
 		}
 	}
-	holders := map[string][]locks.SessionID{}
+	holders := map[string][]framework.SessionID{}
 	for _, l := range r.Locks {
 		for _, e := range l.Holders {
 			holders[l.Path] = append(holders[l.Path], e.Session)
@@ -139,7 +140,7 @@ func groupByCause(r monitor.Report, all []finding) []finding {
 	}
 	for _, q := range r.Queues {
 		if q.Held.Session != 0 {
-			holders[q.Path] = append(holders[q.Path], locks.SessionID(q.Held.Session))
+			holders[q.Path] = append(holders[q.Path], framework.SessionID(q.Held.Session))
 		}
 	}
 	var top []finding
@@ -169,8 +170,8 @@ var waits = map[monitor.Problem]bool{monitor.ProblemWaiters: true, monitor.Probl
 	monitor.ProblemGrowing: true, monitor.ProblemOldItem: true, monitor.ProblemHeldItem: true}
 
 // causeOf returns the index of the finding that f follows from.
-func causeOf(f finding, blocked map[string]int, waiters map[locks.SessionID][]string,
-	holders map[string][]locks.SessionID) (int, bool) {
+func causeOf(f finding, blocked map[string]int, waiters map[framework.SessionID][]string,
+	holders map[string][]framework.SessionID) (int, bool) {
 	if cause, same := blocked[f.Path]; same {
 		return cause, true
 	}

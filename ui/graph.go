@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -49,7 +50,7 @@ type chainLink struct {
 // chainOf follows from a lock's holder to the holder of the lock that this one waits for, and so on.
 // cycle is where the chain comes back to, or -1.
 func chainOf(s *snapshot, r *locks.Report) (chain []chainLink, cycle int) {
-	waitsFor := map[locks.SessionID]string{}
+	waitsFor := map[framework.SessionID]string{}
 	for _, l := range s.Locks {
 		if l.Kind == locks.ElectionLock {
 			continue

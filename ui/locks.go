@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -139,7 +140,7 @@ func buildLock(u *UI, q request, s *snapshot) (built, error) {
 	row := u.lockRowOf(s, report)
 	v := lockView{Path: path, Link: linkTo("", path, u.root), Kind: row.Kind, Problems: row.Problems,
 		Waiting: len(report.Waiters), Done: doneText(q.query), Since: row.Asked, First: row.Longest}
-	clients := map[locks.SessionID]bool{}
+	clients := map[framework.SessionID]bool{}
 	for _, e := range report.Holders {
 		h := holderView{Entry: e, Name: owner(e)}
 		h.AlsoHolds, h.WaitsFor = u.ofSession(s, e.Session, path)
@@ -195,7 +196,7 @@ func (u *UI) readLock(q request, s *snapshot, path string) (*locks.Report, error
 const maxOfSession = 8
 
 // ofSession are the locks that a session holds and waits for, except one.
-func (u *UI) ofSession(s *snapshot, session locks.SessionID, except string) (holds, waits []link) {
+func (u *UI) ofSession(s *snapshot, session framework.SessionID, except string) (holds, waits []link) {
 	if session == 0 {
 		return nil, nil
 	}

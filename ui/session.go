@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -21,7 +22,7 @@ type sessionRow struct {
 	At   time.Time
 }
 
-func (u *UI) sessionRows(s *snapshot, id locks.SessionID) (rows []sessionRow, name, host string) {
+func (u *UI) sessionRows(s *snapshot, id framework.SessionID) (rows []sessionRow, name, host string) {
 	for _, r := range s.Locks {
 		page := "lock"
 		if r.Kind == locks.ElectionLock {
@@ -39,7 +40,7 @@ func (u *UI) sessionRows(s *snapshot, id locks.SessionID) (rows []sessionRow, na
 		add("waits for", r.Waiters)
 	}
 	for _, q := range s.Queues {
-		if locks.SessionID(q.Held.Session) == id {
+		if framework.SessionID(q.Held.Session) == id {
 			rows = append(rows, sessionRow{linkTo("queue", q.Path, u.root), "has an item of", q.Held.Node,
 				q.Held.Since})
 			name, host = cmp.Or(name, q.Held.Owner), cmp.Or(host, q.Held.Host)
@@ -49,7 +50,7 @@ func (u *UI) sessionRows(s *snapshot, id locks.SessionID) (rows []sessionRow, na
 }
 
 func buildSession(u *UI, q request, s *snapshot) (built, error) {
-	var id locks.SessionID
+	var id framework.SessionID
 	if err := id.UnmarshalText([]byte(q.query.Get("id"))); err != nil {
 		return built{}, &pageError{404, "That is no session", "A session is a number such as 0x10000c2f6d20031."}
 	}

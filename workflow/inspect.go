@@ -71,7 +71,7 @@ type Taken struct {
 	// host's name and the process's number), cut off after 128 bytes.
 	Member string `json:"member"`
 	// Session is the member's session.
-	Session int64 `json:"session"`
+	Session framework.SessionID `json:"session"`
 	// At is the time at which the member took the run, by the ensemble's clock.
 	At time.Time `json:"at"`
 }

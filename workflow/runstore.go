@@ -41,7 +41,7 @@ type runStore struct {
 
 	mu           sync.Mutex
 	queues       map[string]*queue.Queue[runItem]
-	clockSession int64 // that has read the ensemble's time last
+	clockSession framework.SessionID // that has read the ensemble's time last
 	closed       bool
 }
 

@@ -3,6 +3,7 @@ package zktest
 import (
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/wire"
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
@@ -84,7 +85,7 @@ const (
 
 // Expire ends a session at once, as its timer would: its ephemeral nodes go, and
 // its connection is cut. It returns an error when there is no such session.
-func (s *Server) Expire(session int64) error { return s.core.Expire(session) }
+func (s *Server) Expire(session framework.SessionID) error { return s.core.Expire(int64(session)) }
 
 // Lag lets the server of a session's connection fall behind, as a follower that
 // does not hear the leader's commits: reads answer from the state that it has now,

@@ -4,10 +4,11 @@ package main
 
 import (
 	"context"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 

@@ -15,7 +15,7 @@ type Leader struct {
 	// Candidate is an election.Candidate.
 	Candidate any
 	// Session is the id of the leader's session.
-	Session int64
+	Session framework.SessionID
 	// Err is why there is none: it wraps election.ErrNoLeader while no candidate leads.
 	Err error
 }

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -35,15 +34,6 @@ type Item struct {
 
 // NewItem returns the bytes of an item.
 func NewItem(data []byte) Item { return Item{string(data), ExactBytes(string(data))} }
-
-// Session is a session's number as ZooKeeper's own tools print it, or "" for 0. Many JSON readers
-// round large numbers.
-func Session(id int64) string {
-	if id == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%#x", uint64(id))
-}
 
 // ErrorText is an error's text, or "" for nil.
 func ErrorText(err error) string {

@@ -25,8 +25,6 @@ func TestTimesThatJSONCannotHold(t *testing.T) {
 func TestTextsAreExact(t *testing.T) {
 	require.Nil(t, ExactBytes("plain"))
 	require.Equal(t, []byte("\xff"), ExactBytes("\xff"))
-	require.Empty(t, Session(0))
-	require.Equal(t, "0xffffffffffffffff", Session(-1))
 	require.Empty(t, ErrorText(nil))
 	require.Equal(t, "why", ErrorText(errors.New("why")))
 }

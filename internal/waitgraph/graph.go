@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -43,7 +44,7 @@ type vertex struct {
 	record
 	path    string // of the record
 	number  int64  // the transaction that created the record
-	session int64
+	session framework.SessionID
 	carried bool // it names locks of another session as held (WithHeldLocks)
 }
 

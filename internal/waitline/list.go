@@ -12,9 +12,9 @@ import (
 
 // Entry is one contender in a list of the line.
 type Entry struct {
-	Node    string // the path of its node
-	Token   int64  // the fencing token that its lease has, or will have when it is granted
-	Session int64  // the id of its session
+	Node    string              // the path of its node
+	Token   int64               // the fencing token that its lease has, or will have when it is granted
+	Session framework.SessionID // the id of its session
 	Data    []byte
 }
 

@@ -3,6 +3,7 @@ package waitline
 import (
 	"sync"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 )
 
@@ -20,7 +21,7 @@ import (
 // requests a list with its create, unless the last proof has succeeded.
 type uncontendedHint struct {
 	mu        sync.Mutex
-	session   int64
+	session   framework.SessionID
 	seq       int32
 	deletion  primitives.Discarded // of the node; nil while there was no release
 	succeeded bool                 // the last proof has succeeded
@@ -29,7 +30,7 @@ type uncontendedHint struct {
 // recordRelease remembers a holder's number and the deletion of its node. It ignores readers and
 // writers: other readers may hold beside a reader, and a writer may have left a reader with its
 // number.
-func (h *uncontendedHint) recordRelease(session int64, p Position, deletion primitives.Discarded) {
+func (h *uncontendedHint) recordRelease(session framework.SessionID, p Position, deletion primitives.Discarded) {
 	if p.Kind.Family() == Write {
 		return
 	}
@@ -47,7 +48,7 @@ func (h *uncontendedHint) isLikely() bool {
 
 // provesAlone reports whether a contender is proven to be alone in line. created is the transaction
 // that created its node.
-func (h *uncontendedHint) provesAlone(session int64, p Position, created int64) bool {
+func (h *uncontendedHint) provesAlone(session framework.SessionID, p Position, created int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.succeeded = false

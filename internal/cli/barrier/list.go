@@ -14,7 +14,6 @@ import (
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // barriersView is a command that shows barriers of one kind.
@@ -177,13 +176,13 @@ func memberCells(role cli.Cell, m barrier.Member) []cli.Cell {
 	return []cli.Cell{role, cli.PlainCell(cli.ShortenText(m.Owner)), cli.PlainCell(cli.ShortenText(m.Host)),
 		cli.PlainCell(cli.FormatCount(m.PID)),
 		cli.PlainCell(cli.FormatSince(m.Since, time.Now())),
-		cli.DimCell(locks.SessionID(m.Session).String())}
+		cli.DimCell(framework.SessionID(m.Session).String())}
 }
 
 func gateRow(r *barrier.Report) []cli.Cell {
 	until := cli.PlainCell("it is lowered")
 	if r.RaisedBy.Session != 0 {
-		until = cli.PlainCell("session " + locks.SessionID(r.RaisedBy.Session).String() + " ends")
+		until = cli.PlainCell("session " + framework.SessionID(r.RaisedBy.Session).String() + " ends")
 	}
 	return []cli.Cell{nameBelow(cli.GatesDir, r.Path), cli.PlainCell(cli.ShortenText(r.RaisedBy.Owner)),
 		cli.PlainCell(cli.ShortenText(r.RaisedBy.Host)), cli.PlainCell(cli.FormatSince(r.RaisedBy.Since, time.Now())),

@@ -27,13 +27,13 @@ const (
 // treeFigures are what a walk over nodes has found.
 type treeFigures struct {
 	nodes, ephemeral int
-	sessions         map[int64]int // bytes of ephemeral paths
-	left             string        // the path from which on nodes were left out, or ""
+	sessions         map[framework.SessionID]int // bytes of ephemeral paths
+	left             string                      // the path from which on nodes were left out, or ""
 }
 
 // examineTree walks over the nodes below a path, and over its locks.
 func (d *diagnoses) examineTree(ctx context.Context, client *framework.Client, root string) error {
-	f := treeFigures{sessions: map[int64]int{}}
+	f := treeFigures{sessions: map[framework.SessionID]int{}}
 	if err := d.walkTree(ctx, client, root, &f); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (d *diagnoses) examineTree(ctx context.Context, client *framework.Client, r
 			err := d.bad("session", "let its process hold fewer locks, or spread them over several clients: the "+
 				"servers stop working when they delete too much at once (ZOOKEEPER-4306)",
 				"%s has ephemeral nodes with %d bytes of paths: from %d on, lockstep refuses to create more",
-				locks.SessionID(session), bytes, 900_000)
+				session, bytes, 900_000)
 			if err != nil {
 				return err
 			}

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
 	"github.com/lockstep-go/lockstep/internal/procguard"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // electCommand is the subcommand that takes part in an election, or observes it.
@@ -105,7 +105,7 @@ func (e *electCommand) joinElection(cmd *cobra.Command, args []string) error {
 
 // campaignUntilDone leads until the command ends by itself or a signal comes.
 func (e *electCommand) campaignUntilDone(ctx context.Context, candidate *election.Election) error {
-	var former int64
+	var former framework.SessionID
 	for {
 		stopPrinting := hold.PrintLeaderChanges(ctx, e.Streams, e.Client, e.Path, "leads", former)
 		term, err := candidate.Campaign(ctx)
@@ -142,7 +142,7 @@ func (e *electCommand) serveTerm(ctx context.Context, term *election.Term) error
 
 // leadUntilSignal leads without a command until a signal comes.
 func (e *electCommand) leadUntilSignal(ctx context.Context, term *election.Term) error {
-	held := hold.Holding{Path: e.Path, ID: term.ID(), Token: term.Token(), Session: locks.SessionID(term.Session())}
+	held := hold.Holding{Path: e.Path, ID: term.ID(), Token: term.Token(), Session: term.Session()}
 	if err := cli.PrintResult(e.Out, e.JSON, held, held.Path, held.Token); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // PrintLeaderChanges prints the present leader to a terminal, now and at each change, until stop is
 // called.
 func PrintLeaderChanges(ctx context.Context, streams *cli.Streams, client *framework.Client, path, verb string,
-	former int64) (stop func()) {
+	former framework.SessionID) (stop func()) {
 	if !terminal.Is(streams.Err) {
 		return func() {}
 	}
@@ -33,7 +33,8 @@ func PrintLeaderChanges(ctx context.Context, streams *cli.Streams, client *frame
 
 // followLeaders calls say with who leads, unless this process does. former is the session with
 // which this process has led before, or 0: its nodes stay until the servers end it.
-func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former int64, say func(string)) {
+func followLeaders(ctx context.Context, client *framework.Client, path, verb string, former framework.SessionID,
+	say func(string)) {
 	var token int64
 	said := false
 	for leader, err := range election.New(client, path).Follow(ctx) {

@@ -192,7 +192,7 @@ func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 // holdUntilSignal holds the lock until a signal comes, or until it is to be released for others.
 func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context,
 	revoked <-chan struct{}) error {
-	what := hold.Holding{Path: l.Path, Token: lease.Token(), Session: locks.SessionID(lease.Session())}
+	what := hold.Holding{Path: l.Path, Token: lease.Token(), Session: lease.Session()}
 	if err := cli.PrintResult(l.Out, l.JSON, what, what.Path, what.Token); err != nil {
 		return err
 	}

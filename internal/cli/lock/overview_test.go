@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -19,7 +20,7 @@ func FuzzTables(f *testing.F) {
 	f.Add(strings.Repeat("日", 100), strings.Repeat("\t", 100), "/", int64(1), 1<<30)
 	f.Fuzz(func(t *testing.T, owner, data, name string, session int64, n int) {
 		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read",
-			Session: locks.SessionID(session)}
+			Session: framework.SessionID(session)}
 		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e},
 			Others: []locks.Entry{e}, Permits: n}
 		var list, one bytes.Buffer

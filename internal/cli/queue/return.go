@@ -11,7 +11,6 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/znode"
-	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -87,7 +86,7 @@ func takeBackQuestion(c queue.InFlightItem, item string) string {
 
 // claimant names the consumer of a claim as well as it is known.
 func claimant(c queue.InFlightItem) string {
-	parts := []string{"session " + locks.SessionID(c.Session).String()}
+	parts := []string{"session " + framework.SessionID(c.Session).String()}
 	if c.PID != 0 {
 		parts = append([]string{fmt.Sprintf("process %d", c.PID)}, parts...)
 	}

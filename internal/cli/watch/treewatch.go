@@ -10,7 +10,6 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/znode"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // treeWatcher watches a node and those below it, and reports changes.
@@ -206,7 +205,7 @@ func (w *treeWatcher) forward(path string, watch *framework.Watch) (stop func())
 // compare reports how a node differs from before.
 func (w *treeWatcher) compare(path string, before, now *watchedNode, data []byte) error {
 	change := nodeChange{Path: path, Version: now.Version, Mzxid: now.Mzxid,
-		Session: locks.SessionID(now.EphemeralOwner)}
+		Session: framework.SessionID(now.EphemeralOwner)}
 	switch {
 	case before == nil && !w.begun:
 		return nil

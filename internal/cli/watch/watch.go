@@ -15,7 +15,6 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // watchCommand is the subcommand that prints changes.
@@ -93,17 +92,17 @@ func (c *watchCommand) watch(cmd *cobra.Command, path string) error {
 
 // nodeChange is what is printed of a change.
 type nodeChange struct {
-	At      time.Time       `json:"at"` // by this machine's clock
-	Event   string          `json:"event"`
-	Path    string          `json:"path"`
-	Exact   []byte          `json:"path_base64,omitempty"`
-	Version int32           `json:"version,omitempty"`
-	Changes int32           `json:"changes,omitempty"` // since the line before
-	Mzxid   int64           `json:"mzxid,omitempty"`
-	Session locks.SessionID `json:"session,omitempty"`
-	Data    *string         `json:"data,omitempty"`
-	Base64  []byte          `json:"data_base64,omitempty"`
-	Text    string          `json:"text,omitempty"`
+	At      time.Time           `json:"at"` // by this machine's clock
+	Event   string              `json:"event"`
+	Path    string              `json:"path"`
+	Exact   []byte              `json:"path_base64,omitempty"`
+	Version int32               `json:"version,omitempty"`
+	Changes int32               `json:"changes,omitempty"` // since the line before
+	Mzxid   int64               `json:"mzxid,omitempty"`
+	Session framework.SessionID `json:"session,omitempty"`
+	Data    *string             `json:"data,omitempty"`
+	Base64  []byte              `json:"data_base64,omitempty"`
+	Text    string              `json:"text,omitempty"`
 }
 
 func (c *watchCommand) printChange(change nodeChange) error {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/znode"
-	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -59,7 +59,7 @@ func FormatTaken(r workflow.Info) string {
 	case r.Taken == nil:
 		return ""
 	}
-	session := locks.SessionID(r.Taken.Session).String()
+	session := framework.SessionID(r.Taken.Session).String()
 	if r.Taken.Member == "" { // of an older release
 		return session
 	}
@@ -204,26 +204,26 @@ func stepTable(r workflow.Info) *cli.Table {
 
 // workflowJSON is a run as JSON. Inputs and results that are not UTF-8 are in base64, too.
 type workflowJSON struct {
-	ID          string             `json:"id"`
-	Path        string             `json:"path"` // of its workflows, and its id
-	Kind        string             `json:"kind"`
-	State       workflow.State     `json:"state"`
-	Input       json.RawMessage    `json:"input"`
-	InputBytes  []byte             `json:"input_base64,omitempty"`
-	Result      json.RawMessage    `json:"result,omitempty"`
-	ResultBytes []byte             `json:"result_base64,omitempty"`
-	Error       string             `json:"error,omitempty"`
-	Failures    int                `json:"failures"`
-	Waits       []string           `json:"waits,omitempty"`
-	Parent      string             `json:"parent,omitempty"`
-	Started     time.Time          `json:"started"`
-	Changed     time.Time          `json:"changed"`
-	Session     *locks.SessionID   `json:"session,omitempty"` // of the member that has the run
-	Member      string             `json:"member,omitempty"`  // its identity, by default host and process
-	Taken       *time.Time         `json:"taken,omitempty"`
-	Steps       []workflowStepJSON `json:"steps,omitempty"`
-	Signals     []string           `json:"signals,omitempty"`
-	Graphs      []graphJSON        `json:"graphs,omitempty"`
+	ID          string               `json:"id"`
+	Path        string               `json:"path"` // of its workflows, and its id
+	Kind        string               `json:"kind"`
+	State       workflow.State       `json:"state"`
+	Input       json.RawMessage      `json:"input"`
+	InputBytes  []byte               `json:"input_base64,omitempty"`
+	Result      json.RawMessage      `json:"result,omitempty"`
+	ResultBytes []byte               `json:"result_base64,omitempty"`
+	Error       string               `json:"error,omitempty"`
+	Failures    int                  `json:"failures"`
+	Waits       []string             `json:"waits,omitempty"`
+	Parent      string               `json:"parent,omitempty"`
+	Started     time.Time            `json:"started"`
+	Changed     time.Time            `json:"changed"`
+	Session     *framework.SessionID `json:"session,omitempty"` // of the member that has the run
+	Member      string               `json:"member,omitempty"`  // its identity, by default host and process
+	Taken       *time.Time           `json:"taken,omitempty"`
+	Steps       []workflowStepJSON   `json:"steps,omitempty"`
+	Signals     []string             `json:"signals,omitempty"`
+	Graphs      []graphJSON          `json:"graphs,omitempty"`
 }
 
 // graphJSON is a graph of a run, its steps in an order in which they may run.
@@ -259,7 +259,7 @@ func WorkflowView(r ListedRun) workflowJSON {
 		Changed: r.ChangedAt.UTC(), Signals: r.Signals,
 	}
 	if r.Taken != nil {
-		session := locks.SessionID(r.Taken.Session)
+		session := framework.SessionID(r.Taken.Session)
 		v.Session, v.Member, v.Taken = &session, r.Taken.Member, cli.KnownTime(r.Taken.At.UTC())
 	}
 	for _, s := range r.Steps {

@@ -79,7 +79,7 @@ func (env *testEnv) logNodes(path string) {
 	ctx, cancel := context.WithTimeout(context.Background(), waitLimit/4)
 	defer cancel()
 	names, st, err := env.observer.Children(ctx, path)
-	env.history.logHarness(fmt.Sprintf("node %s: %d children, owner %x, %v", path, len(names), st.EphemeralOwner, err))
+	env.history.logHarness(fmt.Sprintf("node %s: %d children, owner %v, %v", path, len(names), st.EphemeralOwner, err))
 	for _, name := range names {
 		env.logNodes(znode.Join(path, name))
 	}

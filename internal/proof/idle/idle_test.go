@@ -134,7 +134,7 @@ func TestWaitersSendNothing(t *testing.T) {
 					m := zk.Member(t, fmt.Sprint("client ", i), framework.Config{SessionTimeout: timeout})
 					s, err := m.Session(ctx)
 					require.NoError(t, err)
-					sessions = append(sessions, s.ID())
+					sessions = append(sessions, int64(s.ID()))
 					running.Add(1)
 					done.Go(func() {
 						defer running.Add(-1)
@@ -252,7 +252,7 @@ func handOver(t *testing.T, acquire acquireFunc, leave func(*zktest.Member, func
 			require.NoError(t, leave(holder, release))
 			require.NoError(t, (<-granted).Err())
 			took = time.Since(began)
-		})[s.ID()]
+		})[int64(s.ID())]
 	})
 	return took, requests
 }

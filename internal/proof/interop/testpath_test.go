@@ -218,7 +218,7 @@ func (s *testPath) hasSemaphoreLease(by session) bool {
 	require.NoError(s.t, err)
 	return slices.ContainsFunc(leases, func(path string) bool {
 		st, err := s.client.Exists(s.ctx, path)
-		return err == nil && st.EphemeralOwner == by.id
+		return err == nil && int64(st.EphemeralOwner) == by.id
 	})
 }
 

@@ -72,7 +72,7 @@ func (a *actor) hasSession(id int64) bool {
 	ctx, cancel := context.WithTimeout(a.ctx, time.Nanosecond)
 	defer cancel()
 	s, err := a.client.Session(ctx)
-	return err == nil && s.ID() == id && s.Err() == nil
+	return err == nil && int64(s.ID()) == id && s.Err() == nil
 }
 
 // isExpectedError reports whether a call may fail with err: its context or its process has ended,

@@ -201,7 +201,7 @@ func (sim *simulation) expire(p *process) bool {
 		return false
 	}
 	sim.noteExpiredSession(id, p)
-	return sim.zk.Expire(id) == nil
+	return sim.zk.Expire(framework.SessionID(id)) == nil
 }
 
 // sessionOf is the newest session of a process; 0 without one.

@@ -73,9 +73,9 @@ func (sim *simulation) startProcess(place, life int) *process {
 // followStates notes which sessions belong to the process.
 func (p *process) followStates() {
 	for c := range p.client.FollowState(context.Background()) {
-		p.sim.history.add("", "%s: session %x %v", p.name, c.SessionID&0xffff, c.State)
+		p.sim.history.add("", "%s: session %x %v", p.name, uint64(c.SessionID&0xffff), c.State)
 		if c.SessionID != 0 {
-			p.sim.observer.addSession(c.SessionID, p)
+			p.sim.observer.addSession(int64(c.SessionID), p)
 		}
 	}
 }

@@ -137,7 +137,8 @@ func (s *deadlocksWorkload) nest(a *actor, ctx context.Context, held []*trueHold
 		defer cancel()
 		s.sim.history.add(s.path(), "%s releases %s", a.name, path)
 		_ = lease.Release(end)
-		if len(held) == 0 && end.Err() == nil && a.hasSession(lease.Session()) && oneIn(a.rng, 4) { // its node is gone
+		if len(held) == 0 && end.Err() == nil && a.hasSession(int64(lease.Session())) && oneIn(a.rng,
+			4) { // its node is gone
 			s.askWithStaleHolds(a, carried)
 		}
 	}()

@@ -138,15 +138,16 @@ func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 	if late && term.Err() != nil {
 		return
 	}
-	s.checker.addGrant(&hold{holder: a, token: grantToken{term.Token(), 0}, session: term.Session(), node: term.Node(),
-		ctx: term.Context(), err: term.Err})
+	s.checker.addGrant(&hold{holder: a, token: grantToken{term.Token(), 0}, session: int64(term.Session()),
+		node: term.Node(),
+		ctx:  term.Context(), err: term.Err})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.terms[term.Number()]; other != "" {
 		s.sim.addViolation(s.path(), "terms", "%s and %s both have the term number %d", a.name, other, term.Number())
 	}
 	s.terms[term.Number()] = a.name
-	if term.Number() < s.highestNumber && !s.sim.isEndedByOperator(term.Session(), term.Node()) {
+	if term.Number() < s.highestNumber && !s.sim.isEndedByOperator(int64(term.Session()), term.Node()) {
 		s.sim.addViolation(s.path(), "terms", "%s has term %d after %d", a.name, term.Number(), s.highestNumber)
 	}
 	s.highestNumber = max(s.highestNumber, term.Number())

@@ -161,7 +161,7 @@ func (s *membersWorkload) update(a *actor, ctx context.Context, m *simMember) {
 		return
 	}
 	for _, one := range view.Members {
-		isFormer := one.Info.Load < m.first && !a.hasSession(session.ID())
+		isFormer := one.Info.Load < m.first && !a.hasSession(int64(session.ID()))
 		if one.ID == m.id && one.Info.Load < load && !isFormer {
 			s.sim.addViolation(s.path(), "freshness", "%s has told load %v, and the list has %v", a.name, load,
 				one.Info.Load)

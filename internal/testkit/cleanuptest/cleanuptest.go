@@ -94,7 +94,7 @@ type run struct {
 func (r run) requireNothingLeft() {
 	r.t.Helper()
 	for _, n := range r.zk.Tree("/") {
-		require.NotEqual(r.t, r.s.ID(), n.Stat.EphemeralOwner, n.Path)
+		require.NotEqual(r.t, int64(r.s.ID()), n.Stat.EphemeralOwner, n.Path)
 	}
 }
 
@@ -123,7 +123,7 @@ func (r run) contextEndsMeanwhile() {
 }
 
 func (r run) replyLost() {
-	r.zk.DropReply(1, zktest.Match{Session: r.s.ID(), Func: zktest.Request.Writes})
+	r.zk.DropReply(1, zktest.Match{Session: int64(r.s.ID()), Func: zktest.Request.Writes})
 	ctx, cancel := context.WithCancel(r.t.Context())
 	cancel()
 	if err := r.cleanup(ctx); r.c.LostReply == nil {
