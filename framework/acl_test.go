@@ -68,6 +68,38 @@ func TestAnACLIsRead(t *testing.T) {
 	})
 }
 
+// TestAnACLIsReplaced, also when the answer is lost; a client that may not do so changes nothing.
+func TestAnACLIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		cfg := config
+		cfg.ACL = framework.CreatorOnly()
+		ann := zk.Member(t, "ann", withAuth(cfg, "ann:secret"))
+		bob := zk.Member(t, "bob", withAuth(cfg, "bob:secret"))
+		require.NoError(t, ann.Create(ctx, "/a", []byte("x"), framework.Persistent))
+		require.ErrorIs(t, bob.SetACL(ctx, "/a", framework.Open()), framework.ErrNoAuth)
+		_, _, err := bob.Get(ctx, "/a")
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+
+		zk.DropReply(1, zktest.Match{Func: func(r zktest.Request) bool { return r.Op.String() == "setACL" }})
+		require.NoError(t, ann.SetACL(ctx, "/a", framework.Open()), "it is sent again")
+		data, _, err := bob.Get(ctx, "/a")
+		require.NoError(t, err)
+		require.Equal(t, "x", string(data))
+		require.NoError(t, bob.SetACL(ctx, "/a", framework.CreatorOnly()), "anyone may now")
+		_, _, err = ann.Get(ctx, "/a")
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+
+		require.ErrorIs(t, bob.SetACL(ctx, "/a", nil), framework.ErrInvalid)
+		require.ErrorIs(t, bob.SetACL(ctx, "/a", []framework.ACL{{Perms: 99, Scheme: "no", ID: "x"}}),
+			framework.ErrInvalid)
+		require.ErrorIs(t, bob.SetACL(ctx, "/none", framework.Open()), framework.ErrNoNode)
+		require.ErrorIs(t, bob.SetACL(ctx, "none", framework.Open()), framework.ErrInvalidPath)
+		require.NoError(t, bob.Sync(ctx, "/a"))
+		require.ErrorIs(t, bob.Sync(ctx, "a"), framework.ErrInvalidPath)
+	})
+}
+
 // TestACredentialIsHiddenInJSONToo: a program may log its whole Config.
 func TestACredentialIsHiddenInJSONToo(t *testing.T) {
 	c := framework.Credential{Scheme: "digest", Auth: []byte("user:hunter2")}

@@ -444,6 +444,19 @@ func (c *Client) ACL(ctx context.Context, path string) (acl []ACL, st Stat, err 
 	return acl, st, failure.Wrap("read ACL of", path, err)
 }
 
+// SetACL gives a node another ACL; see Session.SetACL.
+func (c *Client) SetACL(ctx context.Context, path string, acl []ACL) error {
+	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.SetACL(ctx, path, acl) })
+	return failure.Wrap("set ACL of", path, err)
+}
+
+// Sync waits until the client's server has applied everything that was committed before the call;
+// see Session.Sync. What the client reads afterwards on the same session is at least as new.
+func (c *Client) Sync(ctx context.Context, path string) error {
+	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.Sync(ctx, path) })
+	return failure.Wrap("sync", path, err)
+}
+
 // CreateIfMissing creates a node unless it exists; see Session.CreateIfMissing.
 func (c *Client) CreateIfMissing(ctx context.Context, path string, data []byte, mode Mode) error {
 	err := c.repeatOnSessions(ctx, func(s *Session) error { return s.CreateIfMissing(ctx, path, data, mode) })

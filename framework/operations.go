@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
@@ -36,6 +37,22 @@ func (s *Session) Children(ctx context.Context, path string) ([]string, Stat, er
 func (s *Session) ACL(ctx context.Context, path string) ([]ACL, Stat, error) {
 	r, err := readChecked(ctx, s, "read ACL of", path, requester.acl)
 	return r.acl, r.stat, err
+}
+
+// SetACL gives a node another ACL, whichever it has, for example when a service gets other
+// credentials. Other clients see it at once; nodes below keep theirs. When the answer is lost,
+// SetACL repeats the request, and may so replace what another client has set meanwhile. The error
+// wraps ErrInvalid without any entry, ErrNoNode, or ErrNoAuth if this client has no PermAdmin.
+//
+// A client that may not read a node of its recipe any more fails with ErrNoAuth: leave yourself in
+// the ACL until the last program has the new credentials.
+func (s *Session) SetACL(ctx context.Context, path string, acl []ACL) error {
+	if len(acl) == 0 {
+		return failure.Wrap("set ACL of", path, fmt.Errorf("%w: the ACL is empty: nobody could use the node", ErrInvalid))
+	}
+	_, err := readChecked(ctx, s, "set ACL of", path,
+		func(a requester, full string) (struct{}, error) { return struct{}{}, a.setACL(full, acl) })
+	return err
 }
 
 // Sync waits until this session's server has applied everything that was committed before the call.
@@ -96,7 +113,8 @@ func (s *Session) readAndWatch(ctx context.Context, kind watchKind, path string,
 	return r, w, failure.Wrap("watch", path, err)
 }
 
-// readChecked checks the path and repeats a read until it is answered.
+// readChecked checks the path and repeats a read, or a write that is safe to repeat, until it is
+// answered.
 func readChecked[T any](ctx context.Context, s *Session, op, path string,
 	f func(a requester, full string) (T, error)) (T, error) {
 	full, err := s.caller.checkPath(path, 0)

@@ -121,6 +121,12 @@ func (a requester) set(path string, data []byte, version int32) (Stat, error) {
 	return r.stat, err
 }
 
+func (a requester) setACL(path string, acl []ACL) error {
+	_, err := sendAndWait(a, wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: wireACL(acl), Version: AnyVersion},
+		decodeStatOnly).asWrite()
+	return err
+}
+
 func (a requester) delete(path string, version int32) error {
 	_, err := sendAndWait(a, wire.OpDelete, &wire.NumberRequest{Path: path, Number: version}, ignoreAnswer).asWrite()
 	if err == nil || errors.Is(err, ErrNoNode) {
@@ -284,7 +290,8 @@ func decodeResults(d *wire.Decoder) (rs []OpResult) {
 }
 
 var codeErrors = map[wire.Code]error{
-	wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
+	wire.InvalidACL: failure.KindOf(ErrInvalid, "the servers refuse the ACL"),
+	wire.NoNode:     ErrNoNode, wire.NodeExists: ErrNodeExists, wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
 	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed, wire.SessionClosedNeedsSASL: ErrAuthFailed,
 	wire.ThrottledOp: ErrOverloaded, wire.QuotaExceeded: ErrQuotaExceeded,
 	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,

@@ -364,7 +364,8 @@ func (r *JobReport) addFindings() {
 	add := func(problem Problem, since time.Time, format string, args ...any) {
 		r.Findings = append(r.Findings, Finding{problem, since, fmt.Sprintf(format, args...)})
 	}
-	if r.Owner == nil {
+	schedule, err := r.Schedule()
+	if hasTicks := err != nil || r.Overdue.Count > 0 || !schedule.Next(r.At).IsZero(); r.Owner == nil && hasTicks {
 		text := r.withoutOwner()
 		if r.Overdue.Count > 0 {
 			text += fmt.Sprintf("; %s due since %s", countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From))
@@ -373,7 +374,7 @@ func (r *JobReport) addFindings() {
 		}
 		// zero if no tick is due: the servers do not tell when the members left
 		add(ProblemNoMember, r.Overdue.From, "%s", text)
-	} else if r.Overdue.Count > 0 {
+	} else if r.Owner != nil && r.Overdue.Count > 0 {
 		add(ProblemOverdue, r.Overdue.From, "%s overdue since %s, although %s has the job",
 			countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From), r.Owner.ID)
 	}
@@ -396,7 +397,7 @@ func (r *JobReport) addFindings() {
 		add(ProblemMissed, g.From, "the latest tick did not run: %s, %s until %s", g.Reason, countOf(g.Count, "tick"),
 			formatInstant(g.To))
 	}
-	if _, err := r.Schedule(); err != nil {
+	if err != nil {
 		add(ProblemSchedule, time.Time{}, "%v", err)
 	}
 }

@@ -78,6 +78,44 @@ func (e everySchedule) ticksUntil(t time.Time) int64 {
 	return n
 }
 
+// At is the spec of a job that runs once, at a time that is cut to whole seconds: "@at" and the time
+// in RFC 3339.
+//
+// All members must give the same time: one that is known to all, such as the end of a contract, not
+// one that is counted from the start of the process. If no member can run the job at its time, the
+// first one that can does, within the job's Misfire and Deadline, as with other ticks. A job that
+// is registered after its time does not run: trigger it instead. The job stays listed after its
+// run, without a next tick, until somebody removes it.
+func At(t time.Time) string { return "@at " + t.UTC().Truncate(time.Second).Format(time.RFC3339) }
+
+// onceSchedule is the schedule of @at: one instant.
+type onceSchedule struct{ at time.Time }
+
+func parseAt(text string, zone *time.Location) (tickSet, error) {
+	at, err := time.Parse(time.RFC3339, strings.TrimSpace(text))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("want a time such as 2026-12-24T18:00:00Z: %w", err)
+	case at.Nanosecond() != 0:
+		return nil, fmt.Errorf("%v is not at a whole second", at)
+	}
+	return onceSchedule{at.In(zone)}, nil
+}
+
+func (o onceSchedule) next(t time.Time) time.Time {
+	if o.at.After(t) {
+		return o.at
+	}
+	return time.Time{}
+}
+
+func (o onceSchedule) countTicks(from, to time.Time) int64 {
+	if o.at.After(from) && !o.at.After(to) {
+		return 1
+	}
+	return 0
+}
+
 // calendar is the schedule of a cron expression in a zone: a set of local times, and the instants
 // at which a clock there shows them.
 //

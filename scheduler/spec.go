@@ -32,6 +32,7 @@ type tickSet interface {
 //	second minute hour day-of-month month day-of-week      6 fields
 //	@hourly @daily @midnight @weekly @monthly @yearly @annually
 //	@every 90s                                             whole seconds, counted from 1970-01-01 UTC
+//	@at 2026-12-24T18:00:00+01:00                          once; see At
 //
 // A field is a list of *, ?, n, a-b, each with an optional /step; months and days of the week also
 // have names of three letters, and Sunday is 0. When both days are restricted, either is enough.
@@ -44,8 +45,8 @@ type tickSet interface {
 // The error wraps framework.ErrInvalid and names the spec. Refused are, beside what cannot be read:
 // a zone within the spec, a zone without a name or "Local" (members would differ), one with changes
 // of the clocks that is not the one of its name in the time zone database, @every of less than a
-// second or of parts of seconds, an empty list element, a step beyond its field, and a spec without
-// any tick.
+// second or of parts of seconds, @at with parts of seconds or before the year 2000, an empty list
+// element, a step beyond its field, and a spec without any tick.
 func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 	if zone == nil {
 		zone = time.UTC
@@ -93,6 +94,8 @@ func parseSchedule(spec string, zone *time.Location) (tickSet, error) {
 		return nil, errors.New("the zone is not part of the spec: give it as the location")
 	case spec == "@every" || strings.HasPrefix(spec, "@every "):
 		return parseEvery(strings.TrimPrefix(spec, "@every"), zone)
+	case spec == "@at" || strings.HasPrefix(spec, "@at "):
+		return parseAt(strings.TrimPrefix(spec, "@at"), zone)
 	case strings.HasPrefix(spec, "@"):
 		return parseFields(spec, zone)
 	}

@@ -42,52 +42,57 @@ func list(s Schedule, from, to time.Time) (out []string) {
 
 func TestBadSpecsAreRefusedByName(t *testing.T) {
 	for spec, why := range map[string]string{
-		"":                      "empty",
-		"   ":                   "empty",
-		"TZ=UTC":                "not part of the spec",
-		"TZ=":                   "not part of the spec",
-		"CRON_TZ=UTC":           "not part of the spec",
-		"TZ=UTC * * * * *":      "not part of the spec",
-		" TZ=UTC * * * * *":     "not part of the spec",
-		"CRON_TZ=UTC 0 3 * * *": "not part of the spec",
-		"@every 0s":             "less than a second",
-		"@every -5m":            "less than a second",
-		"@every 999ms":          "less than a second",
-		"@every 1500ms":         "whole seconds",
-		"@every 1m0.5s":         "whole seconds",
-		"@every":                "duration",
-		"@every soon":           "duration",
-		"@every 9999999999h":    "duration",
-		"@reboot":               "unrecognized descriptor",
-		"@Daily":                "unrecognized descriptor",
-		"@":                     "unrecognized descriptor",
-		"0 0 30 2 *":            "never fires",
-		"0 0 31 4,6,9,11 *":     "never fires",
-		", * * * *":             "list element is empty",
-		"1,,2 * * * *":          "list element is empty",
-		"1, * * * *":            "list element is empty",
-		"5/100 * * * *":         "is not",
-		"5/61 * * * *":          "beyond the field's 60",
-		"* */25 * * *":          "beyond the field's 24",
-		"*/0 * * * *":           "positive",
-		"* * * * 7":             "Sunday is 0, not 7",
-		"* * * * mon,5-7":       "Sunday is 0, not 7",
-		"0 * * * * 7/2":         "Sunday is 0, not 7",
-		"* * * * 5-1":           "beyond end",
-		"60 * * * *":            "above maximum",
-		"* * 0 * *":             "below minimum",
-		"* * L * *":             "is not",
-		"* * * * 5#2":           "is not",
-		"*-5 * * * *":           "is not",
-		"+5 * * * *":            "is not",
-		"-5 * * * *":            "is not",
-		"1-5-7 * * * *":         "is not",
-		"1/2/3 * * * *":         "is not",
-		"jan * * * *":           "parse",
-		"* * * foo *":           "parse",
-		"* * * *":               "4 fields",
-		"* * * * * * *":         "7 fields",
-		"٣ * * * *":             "is not",
+		"":                           "empty",
+		"   ":                        "empty",
+		"TZ=UTC":                     "not part of the spec",
+		"TZ=":                        "not part of the spec",
+		"CRON_TZ=UTC":                "not part of the spec",
+		"TZ=UTC * * * * *":           "not part of the spec",
+		" TZ=UTC * * * * *":          "not part of the spec",
+		"CRON_TZ=UTC 0 3 * * *":      "not part of the spec",
+		"@at":                        "want a time such as",
+		"@at tomorrow":               "want a time such as",
+		"@at 2026-12-24 18:00:00":    "want a time such as",
+		"@at 2026-12-24T18:00:00.5Z": "not at a whole second",
+		"@at 1999-12-31T23:59:59Z":   "never fires",
+		"@every 0s":                  "less than a second",
+		"@every -5m":                 "less than a second",
+		"@every 999ms":               "less than a second",
+		"@every 1500ms":              "whole seconds",
+		"@every 1m0.5s":              "whole seconds",
+		"@every":                     "duration",
+		"@every soon":                "duration",
+		"@every 9999999999h":         "duration",
+		"@reboot":                    "unrecognized descriptor",
+		"@Daily":                     "unrecognized descriptor",
+		"@":                          "unrecognized descriptor",
+		"0 0 30 2 *":                 "never fires",
+		"0 0 31 4,6,9,11 *":          "never fires",
+		", * * * *":                  "list element is empty",
+		"1,,2 * * * *":               "list element is empty",
+		"1, * * * *":                 "list element is empty",
+		"5/100 * * * *":              "is not",
+		"5/61 * * * *":               "beyond the field's 60",
+		"* */25 * * *":               "beyond the field's 24",
+		"*/0 * * * *":                "positive",
+		"* * * * 7":                  "Sunday is 0, not 7",
+		"* * * * mon,5-7":            "Sunday is 0, not 7",
+		"0 * * * * 7/2":              "Sunday is 0, not 7",
+		"* * * * 5-1":                "beyond end",
+		"60 * * * *":                 "above maximum",
+		"* * 0 * *":                  "below minimum",
+		"* * L * *":                  "is not",
+		"* * * * 5#2":                "is not",
+		"*-5 * * * *":                "is not",
+		"+5 * * * *":                 "is not",
+		"-5 * * * *":                 "is not",
+		"1-5-7 * * * *":              "is not",
+		"1/2/3 * * * *":              "is not",
+		"jan * * * *":                "parse",
+		"* * * foo *":                "parse",
+		"* * * *":                    "4 fields",
+		"* * * * * * *":              "7 fields",
+		"٣ * * * *":                  "is not",
 		"0 0 " + strings.Repeat("1,", 600) + "1 * *": "bytes",
 	} {
 		s, err := ParseSpec(spec, nil)
@@ -233,7 +238,10 @@ func TestCountAndLatestAgreeWithEachTick(t *testing.T) {
 		zone(t, "Australia/Lord_Howe"), zone(t, "America/Havana")}
 	for i := range 2000 {
 		spec := randomSpec(r)
-		if i%20 == 0 {
+		switch {
+		case i%40 == 0:
+			spec = At(at(t, "2026-01-01T00:00:00Z").Add(time.Duration(r.Int64N(int64(366 * 24 * time.Hour)))))
+		case i%20 == 0:
 			spec = fmt.Sprintf("@every %ds", 1+r.IntN(5000))
 		}
 		s, err := ParseSpec(spec, zones[r.IntN(len(zones))])
@@ -276,7 +284,7 @@ func TestLongGapsAreCountedWithoutVisitingEachTick(t *testing.T) {
 }
 
 func FuzzParseSpec(f *testing.F) {
-	for _, s := range []string{"* * * * *", "0 30 2 * * *", "@every 90s", "@daily", "TZ=UTC", "*/5 1-5,7 ? jan-mar mon",
+	for _, s := range []string{"* * * * *", "0 30 2 * * *", "@every 90s", "@daily", "@at 2026-12-24T18:00:00+01:00", "TZ=UTC", "*/5 1-5,7 ? jan-mar mon",
 		", * * * *", "5/100 * * * *", "0 0 29 2 *"} {
 		f.Add(s)
 	}
@@ -288,6 +296,9 @@ func FuzzParseSpec(f *testing.F) {
 			return
 		}
 		from := time.Date(2026, 3, 7, 12, 0, 0, 0, ny)
+		if strings.HasPrefix(s.String(), "@at ") {
+			from = anyTime
+		}
 		a := s.Next(from)
 		require.False(t, a.IsZero())
 		b := s.Next(a)

@@ -17,6 +17,8 @@ func (s Schedule) Words() string {
 	case fields[0] == "@every":
 		every := s.ticks.(everySchedule)
 		return "every " + shortDuration(time.Duration(every.seconds)*time.Second) + ", counted from 1970-01-01 UTC"
+	case fields[0] == "@at":
+		return "once, at " + s.ticks.(onceSchedule).at.Format("2006-01-02 15:04:05")
 	case len(fields) == 1:
 		if fields = strings.Fields(descriptorFields[fields[0]]); fields == nil {
 			return s.spec

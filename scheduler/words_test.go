@@ -37,6 +37,7 @@ func TestSchedulesInWords(t *testing.T) {
 		"0 0 29 2 *":               "at 00:00 on day 29 of the month in February",
 		"1,2 3,4 * * *":            "at 03:01, 03:02, 04:01 and 04:02",
 		"* 7 * * *":                "every minute of hour 7",
+		"@at 2026-12-24T18:00:00Z": "once, at 2026-12-24 18:00:00",
 		"@every 24h":               "every 24h, counted from 1970-01-01 UTC",
 		"0 0 * * 0,6":              "at 00:00 on Sunday and Saturday",
 		"30 * * * * *":             "at second 30",

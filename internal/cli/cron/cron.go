@@ -47,11 +47,11 @@ func newCron(streams *cli.Streams) *cobra.Command {
 		Long: `Run a command once per tick of a schedule, even if many processes run this same line.
 
 SPEC has 5 fields (minute hour day-of-month month day-of-week), or 6 with seconds first, or
-is @hourly, @daily, @weekly, @monthly, @yearly or "@every 90s". One process leads and runs the
-command; when it dies, another takes over. A tick runs once at most, unless --retries or
---at-least-once is given. A tick that does not run is recorded as missed, with the reason. The
-command's exit code is recorded, and the schedule goes on. "lockstep jobs" shows and controls the
-job, "lockstep runs NAME" shows what has run.
+is @hourly, @daily, @weekly, @monthly, @yearly, "@every 90s" or, for one run only,
+"@at 2026-12-24T18:00:00Z". One process leads and runs the command; when it dies, another takes
+over. A tick runs once at most, unless --retries or --at-least-once is given. A tick that does not
+run is recorded as missed, with the reason. The command's exit code is recorded, and the schedule
+goes on. "lockstep jobs" shows and controls the job, "lockstep runs NAME" shows what has run.
 
 The schedule is stored under NAME. A process that is started with another schedule replaces it for
 all, unless its --revision is lower; among equal revisions the process that was started last wins.

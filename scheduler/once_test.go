@@ -1,0 +1,59 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAJobAtATimeRunsOnce, also when its members die before, and when it is registered again.
+func TestAJobAtATimeRunsOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Spec: At(time.Now().Add(time.Hour + time.Nanosecond)), Run: quick})
+		a := w.start("a", job)
+		b := w.start("b", job)
+		time.Sleep(30 * time.Minute)
+		a.kill()
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
+		c := w.start("c", job)
+		time.Sleep(48 * time.Hour)
+		require.Len(t, w.log.ticks(), 1)
+		b.kill()
+		c.kill()
+		time.Sleep(24 * time.Hour)
+		report, err := w.member("d", nil).Inspect(t.Context(), "j")
+		require.NoError(t, err)
+		require.Empty(t, report.Members)
+		require.Zero(t, report.Next(time.Now()))
+		require.Empty(t, report.Findings, "nobody has to run it any more")
+	})
+}
+
+// TestAJobAtATimeRunsLateOnce if no member was there at its time.
+func TestAJobAtATimeRunsLateOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		job := one(Job{Spec: At(time.Now().Add(time.Hour)), Run: quick})
+		a := w.start("a", job)
+		time.Sleep(time.Minute)
+		a.kill()
+		time.Sleep(90 * time.Minute)
+		w.start("b", job)
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
+	})
+}
+
+// TestAJobThatIsRegisteredAfterItsTimeDoesNotRun, and can be triggered.
+func TestAJobThatIsRegisteredAfterItsTimeDoesNotRun(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		time.Sleep(2 * time.Hour) // the bubble's clock begins with the year 2000
+		a := w.start("a", one(Job{Spec: At(time.Now().Add(-time.Hour)), Run: quick}))
+		time.Sleep(24 * time.Hour)
+		require.Empty(t, w.log.ticks())
+		require.NoError(t, a.Trigger(t.Context(), "j"))
+		time.Sleep(time.Minute)
+		require.Len(t, w.log.ticks(), 1)
+	})
+}
