@@ -48,7 +48,8 @@ func (s *Session) ACL(ctx context.Context, path string) ([]ACL, Stat, error) {
 // the ACL until the last program has the new credentials.
 func (s *Session) SetACL(ctx context.Context, path string, acl []ACL) error {
 	if len(acl) == 0 {
-		return failure.Wrap("set ACL of", path, fmt.Errorf("%w: the ACL is empty: nobody could use the node", ErrInvalid))
+		err := fmt.Errorf("%w: the ACL is empty: nobody could use the node", ErrInvalid)
+		return failure.Wrap("set ACL of", path, err)
 	}
 	_, err := readChecked(ctx, s, "set ACL of", path,
 		func(a requester, full string) (struct{}, error) { return struct{}{}, a.setACL(full, acl) })

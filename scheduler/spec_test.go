@@ -284,7 +284,8 @@ func TestLongGapsAreCountedWithoutVisitingEachTick(t *testing.T) {
 }
 
 func FuzzParseSpec(f *testing.F) {
-	for _, s := range []string{"* * * * *", "0 30 2 * * *", "@every 90s", "@daily", "@at 2026-12-24T18:00:00+01:00", "TZ=UTC", "*/5 1-5,7 ? jan-mar mon",
+	for _, s := range []string{"* * * * *", "0 30 2 * * *", "@every 90s", "@daily", "@at 2026-12-24T18:00:00+01:00",
+		"TZ=UTC", "*/5 1-5,7 ? jan-mar mon",
 		", * * * *", "5/100 * * * *", "0 0 29 2 *"} {
 		f.Add(s)
 	}
