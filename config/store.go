@@ -24,9 +24,12 @@ type valueStore struct {
 // historySize is how many records are kept.
 const historySize = 20
 
-const recordPrefix = "v-"
+const (
+	pastSuffix   = "~past" // of the directory with the records of a value
+	recordPrefix = "v-"
+)
 
-func (s valueStore) pastPath() string { return s.path + "~past" }
+func (s valueStore) pastPath() string { return s.path + pastSuffix }
 
 func (s valueStore) recordPath(name string) string { return znode.Join(s.pastPath(), name) }
 

@@ -1,7 +1,9 @@
 package ui
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,8 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -33,7 +37,15 @@ const (
 	ActionResumeJob   ActionKind = "resume-job"
 	ActionPauseQueue  ActionKind = "pause-queue"
 	ActionResumeQueue ActionKind = "resume-queue"
+	ActionRedrive     ActionKind = "redrive"
+	ActionPurgeDead   ActionKind = "purge-dead"
 	ActionCancelRun   ActionKind = "cancel"
+	ActionRetryRun    ActionKind = "retry"
+	ActionSignalRun   ActionKind = "signal"
+	ActionCordon      ActionKind = "cordon"
+	ActionUncordon    ActionKind = "uncordon"
+	ActionDrain       ActionKind = "drain"
+	ActionRollBack    ActionKind = "roll-back"
 )
 
 const (
@@ -45,11 +57,16 @@ const (
 type Action struct {
 	Kind ActionKind
 	Path string // "" for ActionLook
-	// Node is the holder's node, the candidate's id, or the run's id that the action is about, or "".
+	// Node is what the action is about at the path: the holder's node, the id of a candidate, a member
+	// or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string
 	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state of a
-	// job or a queue, or the UUID of a run. The action is refused if that is not so any more.
+	// job, a queue or a member, the number of dead letters, the UUID of a run, or the version of a
+	// value. The action is refused if that is not so any more.
 	Seen string
+	// Signal is the name of ActionSignalRun's signal, and Data its data as JSON. Both are "" until the
+	// form of the confirmation is sent.
+	Signal, Data string
 }
 
 // actionDef is what the pages know of a kind of action.
@@ -59,12 +76,17 @@ type actionDef struct {
 	what   string // what happens, for the confirmation; %s is the node
 	done   string
 	danger bool
-	// do does it. It returns errChanged if what was seen is not so any more.
+	// do does it. It returns a changedError if what was seen is not so any more.
 	do func(ctx context.Context, u *UI, a Action) error
 }
 
-// errChanged is returned when what the page has shown is not so any more.
-var errChanged = errors.New("changed meanwhile")
+// changedError is returned when what the page has shown is not so any more.
+type changedError struct{ now string }
+
+func (e *changedError) Error() string { return "changed meanwhile: " + e.now }
+
+// changed returns a changedError that says what is so now, as a sentence without its end.
+func changed(format string, args ...any) error { return &changedError{fmt.Sprintf(format, args...)} }
 
 var actionDefs = map[ActionKind]actionDef{
 	ActionRevoke: {"lock", "Ask to release", "The holder %s is asked to release the lock. Programs that do not " +
@@ -84,6 +106,23 @@ var actionDefs = map[ActionKind]actionDef{
 	ActionResumeQueue: {"queue", "Resume", "Consumers get items again.", "The queue is resumed.", false, resumeQueue},
 	ActionCancelRun: {"workflow", "Cancel the run", "The run %s is cancelled: its context ends, and no later step " +
 		"begins.", "The run was cancelled.", true, cancelRun},
+	ActionRedrive: {"queue", "Put back", "Dead letters go into the queue again, behind the items of the same priority " +
+		"and without their attempts: %s.", "The dead letters were put back.", false, redriveDead},
+	ActionPurgeDead: {"queue", "Delete the dead letters", "All dead letters of the queue are deleted. Nothing brings " +
+		"them back.", "The dead letters were deleted.", true, purgeDead},
+	ActionRetryRun: {"workflow", "Retry the run", "The run %s becomes active again, with all its attempts. Steps that " +
+		"have a record are not run again.", "The run is active again.", false, retryRun},
+	ActionSignalRun: {"workflow", "Send a signal", "The run %s gets a signal. It gets a signal of this name once, with " +
+		"this data.", "The run has the signal.", false, signalRun},
+	ActionCordon: {"group", "Cordon", "The member %s is asked to take no new work, until it is uncordoned. It goes on " +
+		"with the work that it has.", "The member was cordoned.", false, cordonMember},
+	ActionUncordon: {"group", "Uncordon", "The member %s may take work again, and a drain of it is withdrawn.",
+		"The member was uncordoned.", false, uncordonMember},
+	ActionDrain: {"group", "Drain", "The member %s is asked to take no new work and to finish what it has. It stays " +
+		"out of service until it is uncordoned.", "The member was asked to drain. Its state says when it has.", true,
+		drainMember},
+	ActionRollBack: {"value", "Roll back", "The value of version %s is written again, as a new version. Programs that " +
+		"follow the value get it at once.", "The former value was written again.", true, rollBack},
 }
 
 func revokeLock(ctx context.Context, u *UI, a Action) error {
@@ -102,12 +141,17 @@ func (u *UI) checkHolder(ctx context.Context, a Action) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(report.Holders, func(e locks.Entry) bool {
-		return e.Node == a.Node && strconv.FormatInt(e.Token, 10) == a.Seen
-	}) {
-		return errChanged
+	var holders []string
+	for _, e := range report.Holders {
+		if e.Node == a.Node && strconv.FormatInt(e.Token, 10) == a.Seen {
+			return nil
+		}
+		holders = append(holders, fmt.Sprintf("%s with token %d", owner(e), e.Token))
 	}
-	return nil
+	if len(holders) == 0 {
+		return changed("nobody holds the lock")
+	}
+	return changed("the lock is held by %s", strings.Join(holders[:min(len(holders), 5)], ", "))
 }
 
 // sync brings the server that the client reads from up to date.
@@ -137,7 +181,7 @@ func transferLead(ctx context.Context, u *UI, a Action) error {
 		return err
 	}
 	if strconv.FormatInt(leader.Token, 10) != a.Seen {
-		return errChanged
+		return changed("%s leads with token %d", leader.ID, leader.Token)
 	}
 	return e.RequestTransfer(ctx, a.Node)
 }
@@ -148,12 +192,13 @@ func (u *UI) jobOf(ctx context.Context, a Action) (*scheduler.Scheduler, schedul
 	s := u.hub.latest()
 	i := slices.IndexFunc(s.Jobs, func(r scheduler.JobReport) bool { return r.JobPath() == a.Path })
 	if i < 0 {
-		return nil, none, errChanged
+		return nil, none, changed("there is no such job")
 	}
 	jobs := scheduler.New(u.client, s.Jobs[i].Path)
 	report, err := jobs.Inspect(ctx, s.Jobs[i].Name)
 	if err == nil && a.Seen != seenOfJob(report) {
-		err = errChanged
+		err = changed("the job %s; it was registered at %s", pausedText(!report.Paused.IsZero()),
+			report.Registered.UTC().Format(time.RFC3339))
 	}
 	return jobs, report, err
 }
@@ -166,7 +211,7 @@ func seenOfJob(r scheduler.JobReport) string {
 // pausedText is what a page has seen of a job or a queue.
 func pausedText(paused bool) string {
 	if paused {
-		return "paused"
+		return "is paused"
 	}
 	return "goes on"
 }
@@ -204,7 +249,7 @@ func (u *UI) withQueue(ctx context.Context, a Action, f func(*queue.Queue[[]byte
 	case err != nil:
 		return err
 	case pausedText(paused) != a.Seen:
-		return errChanged
+		return changed("the queue %s", pausedText(paused))
 	}
 	return f(q)
 }
@@ -217,17 +262,163 @@ func resumeQueue(ctx context.Context, u *UI, a Action) error {
 	return u.withQueue(ctx, a, func(q *queue.Queue[[]byte]) error { return q.Resume(ctx) })
 }
 
-func cancelRun(ctx context.Context, u *UI, a Action) error {
+// withRun calls f with the workflows at the path if the run is the one that was seen, and in a state in
+// which f makes sense.
+func (u *UI) withRun(ctx context.Context, a Action, fits func(workflow.State) bool,
+	f func(*workflow.Workflows) error) error {
 	w := workflow.New(u.client, a.Path)
 	defer w.Close(ctx) //nolint:errcheck // it has put nothing
 	info, err := w.Inspect(ctx, a.Node)
 	switch {
 	case err != nil:
 		return err
-	case info.UUID != a.Seen || info.State.IsFinished():
-		return errChanged
+	case info.UUID != a.Seen:
+		return changed("another run has this id, which is %s", info.State)
+	case !fits(info.State):
+		return changed("the run is %s", info.State)
 	}
-	return w.Cancel(ctx, a.Node, "cancelled on the web page")
+	return f(w)
+}
+
+func isUnfinished(s workflow.State) bool { return !s.IsFinished() }
+
+// mayRetry reports whether a run in a state can be retried without naming a step.
+func mayRetry(s workflow.State) bool { return s == workflow.Failed || s == workflow.Cancelled }
+
+func cancelRun(ctx context.Context, u *UI, a Action) error {
+	return u.withRun(ctx, a, isUnfinished, func(w *workflow.Workflows) error {
+		return w.Cancel(ctx, a.Node, "cancelled on the web page")
+	})
+}
+
+func retryRun(ctx context.Context, u *UI, a Action) error {
+	return u.withRun(ctx, a, mayRetry, func(w *workflow.Workflows) error { return w.Retry(ctx, a.Node, "") })
+}
+
+func signalRun(ctx context.Context, u *UI, a Action) error {
+	return u.withRun(ctx, a, isUnfinished, func(w *workflow.Workflows) error {
+		return w.Signal(ctx, a.Node, a.Signal, json.RawMessage(cmp.Or(a.Data, "null")))
+	})
+}
+
+// withDead calls f with the queue if it has as many dead letters as were seen.
+func (u *UI) withDead(ctx context.Context, a Action, f func(*queue.Queue[[]byte]) error) error {
+	q := queue.New(u.client, a.Path, queue.Bytes())
+	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
+	if err := u.sync(ctx, a.Path); err != nil {
+		return err
+	}
+	counts, err := q.Counts(ctx)
+	switch {
+	case err != nil:
+		return err
+	case a.Node == "" && strconv.Itoa(counts.Dead) != a.Seen:
+		return changed("the queue has %s", counted(counts.Dead, "dead letter", "dead letters"))
+	}
+	return f(q)
+}
+
+func purgeDead(ctx context.Context, u *UI, a Action) error {
+	return u.withDead(ctx, a, func(q *queue.Queue[[]byte]) error {
+		_, err := q.PurgeDead(ctx)
+		return err
+	})
+}
+
+// redriveDead puts a dead letter into its queue again, or all. A letter that was buried again has
+// another node.
+func redriveDead(ctx context.Context, u *UI, a Action) error {
+	return u.withDead(ctx, a, func(q *queue.Queue[[]byte]) error {
+		if a.Node == "" {
+			_, err := q.Requeue(ctx)
+			return err
+		}
+		n, err := q.Requeue(ctx, a.Node)
+		if err == nil && n == 0 {
+			return changed("the queue has no such dead letter")
+		}
+		return err
+	})
+}
+
+// withMember calls f with the group if the member is in the state that was seen.
+func (u *UI) withMember(ctx context.Context, a Action, f func(*members.Group) error) error {
+	g := members.New(u.client, a.Path)
+	view, err := g.Inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if now := stateOf(view, a.Node); now != a.Seen {
+		return changed("the member is %s", now)
+	}
+	return f(g)
+}
+
+// stateOf is the state of a member as pages show it.
+func stateOf(view *members.View, id string) string {
+	for _, m := range view.Members {
+		if m.ID == id {
+			return string(m.State)
+		}
+	}
+	if slices.ContainsFunc(view.Cordons, func(c members.Cordon) bool { return c.ID == id }) {
+		return stateAbsent
+	}
+	return "not there"
+}
+
+func cordonMember(ctx context.Context, u *UI, a Action) error {
+	return u.withMember(ctx, a, func(g *members.Group) error {
+		return g.Cordon(ctx, a.Node, members.WithReason("on the web page"))
+	})
+}
+
+func uncordonMember(ctx context.Context, u *UI, a Action) error {
+	return u.withMember(ctx, a, func(g *members.Group) error { return g.Uncordon(ctx, a.Node) })
+}
+
+// drainTime is how long an action waits for a member to drain. Longer drains go on without it.
+const drainTime = 3 * time.Second
+
+func drainMember(ctx context.Context, u *UI, a Action) error {
+	return u.withMember(ctx, a, func(g *members.Group) error {
+		waiting, cancel := context.WithTimeout(ctx, drainTime)
+		defer cancel()
+		err := g.Drain(waiting, a.Node, members.WithReason("on the web page"))
+		if err == nil || waiting.Err() == nil {
+			return err
+		}
+		view, inspectErr := g.Inspect(ctx)
+		if inspectErr != nil {
+			return inspectErr
+		}
+		for _, c := range view.Cordons {
+			if c.ID == a.Node && c.Drain {
+				return nil
+			}
+		}
+		return err
+	})
+}
+
+func rollBack(ctx context.Context, u *UI, a Action) error {
+	seen, err := strconv.ParseInt(a.Seen, 10, 64)
+	if err != nil {
+		return changed("%q is no version", a.Seen)
+	}
+	version, err := strconv.ParseInt(a.Node, 10, 64)
+	if err != nil {
+		return changed("%q is no version", a.Node)
+	}
+	err = config.New(u.client, a.Path, config.Bytes()).Rollback(ctx, version, config.WithExpectedVersion(seen))
+	var conflict *config.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return changed("the value has version %d", conflict.Version)
+	case errors.Is(err, config.ErrNoValue):
+		return changed("the history does not have version %d any more", version)
+	}
+	return err
 }
 
 type confirmView struct {
@@ -238,6 +429,7 @@ type confirmView struct {
 	Act    string // where the form is sent
 	Back   string
 	Link   link
+	Ask    bool // for a signal's name and data
 }
 
 // buildConfirm asks whether an action is meant.
@@ -250,14 +442,19 @@ func buildConfirm(u *UI, q request, _ *snapshot) (built, error) {
 	v := confirmView{Act: "act?" + url.Values{"do": {string(a.Kind)}, "path": {a.Path}, "node": {a.Node},
 		"seen": {a.Seen}}.Encode(), Title: def.button, What: def.what,
 		Button: def.button, Danger: def.danger, Back: backTo(def, a), Link: linkTo(def.page, a.Path, u.root)}
+	v.Ask = a.Kind == ActionSignalRun
+	node := plain(strings.TrimPrefix(a.Node, a.Path+"/"))
+	if a.Kind == ActionRedrive {
+		node = cmp.Or(strings.TrimPrefix(node, "dead/"), "all "+plain(a.Seen)+" of them")
+	}
 	if strings.Contains(def.what, "%s") {
-		v.What = fmt.Sprintf(def.what, plain(strings.TrimPrefix(a.Node, a.Path+"/")))
+		v.What = fmt.Sprintf(def.what, node)
 	}
 	return built{def.button, v, a}, nil
 }
 
 func actionOf(q url.Values) Action {
-	return Action{ActionKind(q.Get("do")), q.Get("path"), q.Get("node"), q.Get("seen")}
+	return Action{ActionKind(q.Get("do")), q.Get("path"), q.Get("node"), q.Get("seen"), q.Get("signal"), q.Get("data")}
 }
 
 // backTo is the page from which an action was asked for.
@@ -306,6 +503,9 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	a := actionOf(r.Form)
 	def, err := u.checkAction(a)
+	if err == nil && a.Kind == ActionSignalRun {
+		err = checkSignal(a)
+	}
 	if err == nil {
 		if denied := u.mayDo(r, a); denied != nil {
 			err = &pageError{http.StatusForbidden, "This action is not for you", denied.Error()}
@@ -321,17 +521,43 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	err = def.do(ctx, u, a)
 	u.client.Logger().Info("action on the web page", "action", string(a.Kind), "path", a.Path, "node", a.Node,
-		"seen", a.Seen, "from", r.RemoteAddr, "error", err)
+		"seen", a.Seen, "signal", a.Signal, "who", u.userOf(r), "from", r.RemoteAddr, "error", err)
+	var now *changedError
 	switch {
-	case errors.Is(err, errChanged):
+	case errors.As(err, &now):
+		u.hub.expire()
 		u.refuse(w, r, http.StatusConflict, "It has changed since the page was shown, so nothing was done",
-			"Go back to the page to see what is there now.")
+			"Now "+now.now+".", backTo(def, a))
 	case err != nil:
-		u.refuse(w, r, http.StatusBadGateway, "It was not done, or it is not known whether", err.Error())
+		u.refuse(w, r, http.StatusBadGateway, "It was not done, or it is not known whether", err.Error(),
+			backTo(def, a))
 	default:
 		u.hub.expire()
 		http.Redirect(w, r, backTo(def, a)+"&did="+string(a.Kind), http.StatusSeeOther)
 	}
+}
+
+// checkSignal checks what a visitor has written into the form of a signal.
+func checkSignal(a Action) error {
+	switch {
+	case a.Signal == "":
+		return &pageError{http.StatusBadRequest, "The signal has no name",
+			"Go back and give the name that the run awaits."}
+	case a.Data != "" && !json.Valid([]byte(a.Data)):
+		return &pageError{http.StatusBadRequest, "The signal's data is no JSON",
+			`Go back and give JSON, such as "text", 7 or {"approved": true}.`}
+	}
+	return nil
+}
+
+// userOf is who sends a request, for the record of an action.
+func (u *UI) userOf(r *http.Request) string {
+	if u.user != nil {
+		if name := u.user(r); name != "" {
+			return name
+		}
+	}
+	return r.RemoteAddr
 }
 
 // doneText says what the action before this page has done.

@@ -1,6 +1,6 @@
 // Package ui is a web page on which an operator looks at a cluster's locks, elections, jobs, queues,
-// barriers and workflows, live, with what is wrong first. It is an http.Handler for a program's own
-// server, and "lockstep ui" serves it by itself.
+// barriers, workflows, members, services and configuration, live, with what is wrong first. It is an
+// http.Handler for a program's own server, and "lockstep ui" serves it by itself.
 //
 //	page, err := ui.New(client, ui.WithRoot("/apps"))
 //	…

@@ -1,12 +1,16 @@
 package ui
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -86,6 +90,47 @@ func hideItems(held []queue.InFlightItem, dead []queue.DeadLetter) {
 		dead[i].Data, dead[i].Headers = nil, nil
 		if dead[i].Reason != "" {
 			dead[i].Reason = hiddenText
+		}
+	}
+}
+
+func hideGroup(r *groupReport) {
+	hideCordon := func(c *members.Cordon) {
+		c.Answers = maps.Clone(c.Answers)
+		for node, a := range c.Answers {
+			if a.Error != "" {
+				a.Error = hiddenText
+				c.Answers[node] = a
+			}
+		}
+	}
+	for i := range r.Members {
+		r.Members[i].Info.Metadata = nil
+		if c := r.Members[i].Cordon; c != nil {
+			hidden := *c
+			hideCordon(&hidden)
+			r.Members[i].Cordon = &hidden
+		}
+	}
+	for i := range r.Absent {
+		hideCordon(&r.Absent[i])
+	}
+}
+
+func hideInstances(all []registry.Instance) {
+	for i := range all {
+		all[i].Metadata, all[i].Payload = nil, nil
+		if all[i].Disabled != "" { // it may repeat the error of a check
+			all[i].Disabled = hiddenText
+		}
+	}
+}
+
+func hideRecordsOfValue(records []config.Record) {
+	for i := range records {
+		records[i].Data = []byte(hiddenText)
+		if records[i].Note != "" {
+			records[i].Note = hiddenText
 		}
 	}
 }

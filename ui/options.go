@@ -24,6 +24,7 @@ type settings struct {
 	actions   bool
 	hideData  bool
 	authorize func(*http.Request, Action) error
+	user      func(*http.Request) string
 }
 
 // WithRoot shows what is at and below a path. Default "/": all that the client can see.
@@ -79,9 +80,10 @@ func WithHosts(names ...string) Option {
 }
 
 // WithActions permits actions: revoking a lock, transferring a lead, running, pausing and resuming a
-// job, pausing and resuming a queue, cancelling a workflow's run. The client's logger has a record of
-// each: what, where, at what state, from which address. Default: pages only show the commands that do
-// the same.
+// job, pausing and resuming a queue, putting back and deleting its dead letters, cancelling, retrying
+// and signalling a workflow's run, cordoning and draining a member, rolling back a value. The client's
+// logger has a record of each: what, where, at what state, who (WithUser), from which address. Default:
+// pages only show the commands that do the same.
 func WithActions() Option {
 	return func(s *settings) error {
 		s.actions = true
@@ -109,6 +111,19 @@ func WithAuthorize(authorize func(*http.Request, Action) error) Option {
 			return fmt.Errorf("the function is nil")
 		}
 		s.authorize = authorize
+		return nil
+	}
+}
+
+// WithUser has a function name who sends a request, for the records of actions: such as the name that an
+// authenticating proxy has put into a header. Default, and where it returns "": the remote address. The
+// function is called at once by many goroutines, only for actions.
+func WithUser(user func(*http.Request) string) Option {
+	return func(s *settings) error {
+		if user == nil {
+			return fmt.Errorf("the function is nil")
+		}
+		s.user = user
 		return nil
 	}
 }

@@ -94,6 +94,9 @@ func init() {
 		{"queues", "queues", buildQueues}, {"queue", "queues", buildQueue},
 		{"barriers", "barriers", buildBarriers},
 		{"workflows", "workflows", buildWorkflows}, {"workflow", "workflows", buildWorkflow},
+		{"members", "members", buildMembers}, {"group", "members", buildGroup},
+		{"services", "services", buildServices}, {"service", "services", buildService},
+		{"configuration", "configuration", buildConfiguration}, {"value", "configuration", buildValue},
 		{"session", "", buildSession}, {"search", "", buildSearch}, {"confirm", "", buildConfirm},
 	} {
 		pages[p.name] = newPageDef(cmp.Or(p.name, "overview"), p.section, p.build)
@@ -205,6 +208,9 @@ func navOf(s *snapshot, section string, overview bool) []navItem {
 		{Name: "Queues", Href: "queues", Icon: "queues", Count: count(len(s.Queues)), Worst: worst(byPage["queue"])},
 		{Name: "Barriers", Href: "barriers", Icon: "barriers", Count: count(len(s.barriers))},
 		{Name: "Workflows", Href: "workflows", Icon: "workflows", Count: count(len(s.runs))},
+		{Name: "Members", Href: "members", Icon: "members"},
+		{Name: "Services", Href: "services", Icon: "services"},
+		{Name: "Configuration", Href: "configuration", Icon: "configuration"},
 	}
 	for i := range items {
 		items[i].Current = items[i].Current || section != "" && items[i].Href == section

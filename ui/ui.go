@@ -189,17 +189,17 @@ type pageError struct {
 
 func (e *pageError) Error() string { return e.title + ": " + e.text }
 
-// refuse shows why there is no page.
-func (u *UI) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+// refuse shows why there is no page, with a link back to the page of back, if there is one.
+func (u *UI) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string, back ...string) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(map[string]string{"error": title + ": " + text})
 		return
 	}
-	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal), Data: refusalView{title, text}}
+	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal), Data: refusalView{title, text, strings.Join(back, "")}}
 	p.Title = title
 	u.render(w, status, refusal.template, "page", p)
 }
 
-type refusalView struct{ Title, Text string }
+type refusalView struct{ Title, Text, Back string }

@@ -18,10 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/ui"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -102,6 +105,20 @@ func fill(t *testing.T, s *stage, name string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 
+	member, err := members.New(holder, "/groups/"+name).Join(ctx, name, members.Info{Version: name,
+		Metadata: members.Metadata{name: name}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = member.Leave(context.Background()) })
+	require.NoError(t, members.New(holder, "/groups/"+name).Cordon(ctx, "absent "+name, members.WithAbsentMember(),
+		members.WithReason(name)))
+	instance, err := registry.New(holder, "/services").Register(ctx, registry.Instance{Service: name, ID: name,
+		Address: "host", Port: 80, Metadata: map[string]string{name: name}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = instance.Close(context.Background()) })
+	value := config.New(holder, "/config/"+name, config.Text())
+	require.NoError(t, value.Set(ctx, "same\nold\n"+name))
+	require.NoError(t, value.Set(ctx, "same\n"+name+"\n"+name, config.WithNote(name)))
+
 	q := queue.New(holder, "/queues/"+name, queue.Text())
 	require.NoError(t, q.Put(ctx, name))
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
@@ -122,8 +139,11 @@ func targets(name string) []string {
 	return []string{"", "locks", "lock?path=" + q("/locks/"+name), "elections",
 		"election?path=" + q("/elections/"+name), "jobs", "job?path=" + q("/jobs/"+name), "queues",
 		"queue?path=" + q("/queues/"+name), "barriers", "workflows",
+		"members", "group?path=" + q("/groups/"+name), "services", "service?path=" + q("/services/"+name),
+		"configuration", "value?path=" + q("/config/"+name),
 		"session?id=0x1", "search?q=" + q(name),
-		"confirm?do=pause-queue&seen=" + q("goes on") + "&path=" + q("/queues/"+name)}
+		"confirm?do=pause-queue&seen=" + q("goes on") + "&path=" + q("/queues/"+name),
+		"confirm?do=signal&seen=" + q(name) + "&path=/flows&node=" + q(name)}
 }
 
 // hostile is a name that ZooKeeper permits and that no page may repeat as it is.
@@ -191,7 +211,9 @@ func testRefusals(t *testing.T) {
 	for target, want := range map[string]int{
 		"nothing": 404, "lock?path=nothing": 404, "lock?path=/other": 404, "lock?path=/apps/none": 404,
 		"job?path=/apps/x": 404, "queue": 404, "election?path=/apps/none": 404, "session?id=x": 404,
-		"workflow?path=/apps/w&id=1": 404, "confirm?do=explode": 404, "confirm?do=revoke&path=/apps/x": 403,
+		"workflow?path=/apps/w&id=1": 404, "group?path=/apps/none": 404, "group?path=/other": 404,
+		"service?path=/apps/none": 404, "service?path=/x": 404, "value?path=/apps/none": 404, "value?path=/other": 404,
+		"confirm?do=explode": 404, "confirm?do=revoke&path=/apps/x": 403,
 		"events?page=nothing": 404, "lock.json?path=x": 404,
 	} {
 		r := s.get(t, target)
@@ -211,7 +233,7 @@ func testRefusals(t *testing.T) {
 func TestOptionsRefuse(t *testing.T) {
 	client := zktest.Start(t).Member(t, "page", framework.Config{}).Client
 	for _, opt := range []ui.Option{ui.WithRoot("x"), ui.WithInterval(1), ui.WithZone(nil), ui.WithHosts("a:1"),
-		ui.WithAuthorize(nil)} {
+		ui.WithAuthorize(nil), ui.WithUser(nil)} {
 		_, err := ui.New(client, opt)
 		require.ErrorIs(t, err, framework.ErrInvalid)
 	}
@@ -348,7 +370,8 @@ func testHideData(t *testing.T) {
 	}
 }
 
-var secretKinds = []string{"metadata", "item", "reason", "letter", "header", "job", "description", "data", "input"}
+var secretKinds = []string{"metadata", "item", "reason", "letter", "header", "job", "description", "data", "input",
+	"member", "instance", "payload", "value", "note"}
 
 // plantSecrets makes one of each thing, with secrets where applications write what they like.
 func plantSecrets(t *testing.T, s *stage) {
@@ -388,6 +411,18 @@ func plantSecrets(t *testing.T, s *stage) {
 		state, err := jobs.State(ctx, "one")
 		return err == nil && state.LastRun != nil
 	}, wait, tick)
+
+	member, err := members.New(client, "/groups/one").Join(ctx, "one", members.Info{
+		Metadata: members.Metadata{"k": "secret-member"}})
+	require.NoError(t, err)
+	late(member.Leave)
+	instance, err := registry.New(client, "/services").Register(ctx, registry.Instance{Service: "one", ID: "one",
+		Address: "host", Port: 80, Metadata: map[string]string{"k": "secret-instance"},
+		Payload: json.RawMessage(`{"k":"secret-payload"}`)})
+	require.NoError(t, err)
+	late(instance.Close)
+	require.NoError(t, config.New(client, "/config/one", config.Text()).Set(ctx, "secret-value",
+		config.WithNote("secret-note")))
 
 	flows := workflow.New(client, "/flows")
 	late(flows.Close)

@@ -84,6 +84,7 @@ type workflowView struct {
 	Commands []string
 	Done     string
 	HideData bool
+	MayRetry bool
 }
 
 func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
@@ -108,5 +109,5 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	}
 	name := shellWord(id) + " --path " + shellWord(path)
 	return built{id, workflowView{path, workflowRowOf(listedRun{info, path}), info,
-		[]string{"lockstep workflows " + name}, doneText(q.query), u.hideData}, info}, nil
+		[]string{"lockstep workflows " + name}, doneText(q.query), u.hideData, mayRetry(info.State)}, info}, nil
 }

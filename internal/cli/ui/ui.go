@@ -49,7 +49,8 @@ has stopped or is at risk, with what to do; then locks, elections, jobs, queues,
 live. The page reads the cluster once for all who have it open, and not while nobody has.
 
 It only shows, unless --allow-actions is given: then it has buttons that ask for a lock's release, take a
-lock away, transfer a lead, run, pause and resume jobs, pause and resume queues, and cancel workflows. Each is
+lock away, transfer a lead, run, pause and resume jobs, pause and resume queues, put dead letters back and
+delete them, cancel, retry and signal workflows, cordon and drain members, and roll values back. Each is
 confirmed, refused if what was shown has changed, and logged.
 
 The page knows no users. So --listen takes an address that only this machine can reach, unless --unprotected

@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"monitor": with(forRecipes, "internal/joblayout", "internal/queuelayout", "locks", "election", "scheduler",
 		"queue"),
 	"ui": {"framework", "internal/failure", "locks", "election", "scheduler", "queue", "barrier", "workflow",
-		"monitor"},
+		"monitor", "members", "registry", "config"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
 	"zktest": {"framework", "internal/failure", "internal/wire", "internal/zkserver"},
