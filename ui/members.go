@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
 )
 
@@ -102,7 +101,7 @@ func (u *UI) groupRowOf(r groupReport) groupRow {
 func (r groupRow) matches(wanted string) bool {
 	texts := []string{r.Report.Path}
 	for _, m := range r.Report.Members {
-		texts = append(texts, m.ID, locks.SessionID(m.Session).String())
+		texts = append(texts, m.ID, m.Session.String())
 	}
 	return containsAny(wanted, texts...)
 }
@@ -141,7 +140,7 @@ type memberRow struct {
 	ID, State   string
 	Mark        severity
 	Info        members.Info
-	Session     locks.SessionID
+	Session     framework.SessionID
 	Joined      time.Time
 	Others      int
 	Cordon      *members.Cordon
@@ -152,7 +151,7 @@ type memberRow struct {
 }
 
 func memberRowOf(m members.Member) memberRow {
-	row := memberRow{ID: m.ID, State: string(m.State), Mark: wait, Info: m.Info, Session: locks.SessionID(m.Session),
+	row := memberRow{ID: m.ID, State: string(m.State), Mark: wait, Info: m.Info, Session: m.Session,
 		Joined: m.Joined, Others: m.Others, Cordon: m.Cordon, MayUncordon: m.Cordon != nil, MayCordon: m.Cordon == nil,
 		MayDrain: m.State != members.Draining && m.State != members.Drained}
 	switch m.State {
