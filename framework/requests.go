@@ -290,11 +290,10 @@ func decodeResults(d *wire.Decoder) (rs []OpResult) {
 }
 
 var codeErrors = map[wire.Code]error{
-	wire.InvalidACL: failure.KindOf(ErrInvalid, "the servers refuse the ACL"),
-	wire.NoNode:     ErrNoNode, wire.NodeExists: ErrNodeExists,
-	wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
+	wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.BadVersion: ErrBadVersion, wire.NotEmpty: ErrNotEmpty,
 	wire.NoAuth: ErrNoAuth, wire.AuthFailed: ErrAuthFailed, wire.SessionClosedNeedsSASL: ErrAuthFailed,
 	wire.ThrottledOp: ErrOverloaded, wire.QuotaExceeded: ErrQuotaExceeded,
+	wire.InvalidACL:     failure.KindOf(ErrInvalid, "the servers refuse the ACL"),
 	wire.ConnectionLoss: ErrSuspended, wire.SessionMoved: ErrSuspended, wire.SessionExpired: ErrSuspended,
 }
 

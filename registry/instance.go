@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
@@ -72,6 +74,24 @@ func (i Instance) HostPort(tls bool) string {
 		port = i.SSLPort
 	}
 	return net.JoinHostPort(i.Address, strconv.Itoa(port))
+}
+
+// Validate returns why Register refuses an instance, or nil, without a request. The error wraps
+// framework.ErrInvalid. An ID and a Weight that are missing are chosen by Register.
+func (i Instance) Validate() error { return i.withDefaults().checkFields() }
+
+// withDefaults returns the instance with what Register chooses.
+func (i Instance) withDefaults() Instance {
+	if i.ID == "" {
+		i.ID = uuid.NewString()
+	}
+	if i.Weight == 0 {
+		i.Weight = 1
+	}
+	if i.Registered.IsZero() {
+		i.Registered = time.Now()
+	}
+	return i
 }
 
 // checkFields returns why an instance cannot be used, or nil. The error wraps framework.ErrInvalid.

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -71,17 +69,8 @@ type pendingChange struct {
 // is under way or has created the node, the node is deleted in the background. While the connection
 // is lost, that may last until the session ends.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
-	i = i.cloneInstance()
+	i = i.cloneInstance().withDefaults()
 	i.normalizeText()
-	if i.ID == "" {
-		i.ID = uuid.NewString()
-	}
-	if i.Weight == 0 {
-		i.Weight = 1
-	}
-	if i.Registered.IsZero() {
-		i.Registered = time.Now()
-	}
 	o, err := recipe.ApplyOptions(registerOptions{linger: 2 * time.Second}, opts)
 	if err == nil {
 		err = i.checkFields()

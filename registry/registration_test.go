@@ -86,6 +86,7 @@ func TestALostReplyRegistersOnce(t *testing.T) {
 func TestAnIDOfAnotherSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
+		require.NoError(t, registry.Instance{Service: billing, Address: "a", Port: 1}.Validate())
 		g := w.register(m, "one")
 		b := w.member("b")
 		_, err := registry.New(b.Client, base).Register(t.Context(),
@@ -128,6 +129,7 @@ func TestARegistrationThatIsGivenUpLeavesNoNode(t *testing.T) {
 		} {
 			_, err := r.Register(t.Context(), i)
 			require.ErrorIs(t, err, framework.ErrInvalid, "%+v", i)
+			require.ErrorIs(t, i.Validate(), framework.ErrInvalid, "%+v", i)
 		}
 		g := w.register(m, "one")
 		require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "" }), framework.ErrInvalid)
