@@ -25,9 +25,9 @@ type DeadLetter struct {
 	Data []byte `json:"-"`
 	// Headers are the producer's headers (WithHeaders), or nil.
 	Headers map[string]string `json:"headers,omitempty"`
-	// EnqueuedAt is the time of the put, by the ensemble's clock, or zero if the item could not be
+	// Enqueued is the time of the put, by the ensemble's clock, or zero if the item could not be
 	// read.
-	EnqueuedAt time.Time `json:"put,omitzero"`
+	Enqueued time.Time `json:"enqueued,omitzero"`
 	// Buried is the time at which the item became a dead letter, by the ensemble's clock.
 	Buried time.Time `json:"buried,omitzero"`
 }
@@ -35,7 +35,7 @@ type DeadLetter struct {
 // MarshalJSON returns Data as the text "item", and also as "item_base64" if it is not UTF-8.
 func (l DeadLetter) MarshalJSON() ([]byte, error) {
 	type fields DeadLetter
-	l.EnqueuedAt, l.Buried = reportjson.Time(l.EnqueuedAt), reportjson.Time(l.Buried)
+	l.Enqueued, l.Buried = reportjson.Time(l.Enqueued), reportjson.Time(l.Buried)
 	return json.Marshal(reportjson.Joined{reportjson.NewItem(l.Data), fields(l)})
 }
 
@@ -44,7 +44,7 @@ func newDeadLetter(e queuelayout.Envelope) DeadLetter {
 	l := DeadLetter{ID: e.Header.ID, Kind: e.Header.Kind, Attempts: e.Header.Attempts, Reason: e.Header.Error,
 		Data: e.Payload, Headers: e.Header.Headers}
 	if e.Header.Put > 0 {
-		l.EnqueuedAt = e.Header.EnqueuedAt()
+		l.Enqueued = e.Header.EnqueuedAt()
 	}
 	return l
 }

@@ -38,9 +38,9 @@ type Delivery[T any] struct {
 	Priority int
 	// Headers are the producer's headers (WithHeaders), or nil.
 	Headers map[string]string
-	// EnqueuedAt is the time of the put, by the clock of the ensemble's leader, in milliseconds. It
+	// Enqueued is the time of the put, by the clock of the ensemble's leader, in milliseconds. It
 	// stays the same when the item is delayed, given back, buried or requeued.
-	EnqueuedAt time.Time
+	Enqueued time.Time
 	// LastError is the reason of the last failed attempt (Nack), or "". A strict queue does not
 	// store reasons.
 	LastError string

@@ -59,7 +59,7 @@ func ExampleWithHeaders() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(d.Value, d.Headers["tenant"], d.EnqueuedAt.IsZero())
+	fmt.Println(d.Value, d.Headers["tenant"], d.Enqueued.IsZero())
 	_ = d.Ack(ctx)
 	// Output: hello 7 false
 }

@@ -17,7 +17,7 @@ var someHeaders = map[string]string{"tenant": "a\x1b[31m", "traceparent": "mine"
 // requirePut checks what a delivery tells about its put.
 func requirePut(t *testing.T, d *Delivery[string], at time.Time) {
 	t.Helper()
-	require.Equal(t, at.UnixMilli(), d.EnqueuedAt.UnixMilli())
+	require.Equal(t, at.UnixMilli(), d.Enqueued.UnixMilli())
 	require.Equal(t, someHeaders, d.Headers)
 }
 
@@ -49,14 +49,14 @@ func TestHeadersAndPutTimeAreKept(t *testing.T) {
 		letters := b.dead()
 		require.Len(t, letters, 1)
 		require.Equal(t, someHeaders, letters[0].Headers)
-		require.Equal(t, began.UnixMilli(), letters[0].EnqueuedAt.UnixMilli())
+		require.Equal(t, began.UnixMilli(), letters[0].Enqueued.UnixMilli())
 		_, err := b.Requeue(t.Context())
 		require.NoError(t, err)
 		item, err := b.Peek(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, "x", item.Value)
 		require.Equal(t, someHeaders, item.Headers)
-		require.Equal(t, began.UnixMilli(), item.EnqueuedAt.UnixMilli())
+		require.Equal(t, began.UnixMilli(), item.Enqueued.UnixMilli())
 		d = b.take()
 		requirePut(t, d, began)
 		b.ack(d)

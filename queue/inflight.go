@@ -35,8 +35,8 @@ type InFlightItem struct {
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is
 	// when the consumer has got the queue's lock.
 	Since time.Time `json:"since,omitzero"`
-	// Put is when the item was put, by the ensemble's clock, or zero if the item could not be read.
-	Put time.Time `json:"put,omitzero"`
+	// Enqueued is when the item was put, by the ensemble's clock, or zero if the item could not be read.
+	Enqueued time.Time `json:"enqueued,omitzero"`
 	// Attempt counts from 1 how often the item was claimed, as Delivery.Attempt does. It is 0 if
 	// the item cannot be read.
 	Attempt int `json:"attempt,omitempty"`
@@ -50,7 +50,7 @@ type InFlightItem struct {
 // for what is not UTF-8.
 func (c InFlightItem) MarshalJSON() ([]byte, error) {
 	type fields InFlightItem
-	c.Since, c.Put = reportjson.Time(c.Since), reportjson.Time(c.Put)
+	c.Since, c.Enqueued = reportjson.Time(c.Since), reportjson.Time(c.Enqueued)
 	return json.Marshal(reportjson.Joined{reportjson.NewItem(c.Data), struct {
 		fields
 		OwnerBase64 []byte `json:"owner_base64,omitempty"`
@@ -213,7 +213,7 @@ func newClaim(node string, item framework.Node) InFlightItem {
 	c := InFlightItem{Node: node, ID: e.Header.ID, Kind: e.Header.Kind, Attempt: e.Attempt(item.Stat.Version),
 		Data: e.Payload}
 	if e.Header.Put > 0 {
-		c.Put = e.Header.EnqueuedAt()
+		c.Enqueued = e.Header.EnqueuedAt()
 	}
 	return c
 }

@@ -28,7 +28,7 @@ func TestInFlightListsWhatConsumersHave(t *testing.T) {
 		require.Equal(t, "a", claims[0].Owner)
 		require.Equal(t, 1, claims[0].Attempt)
 		require.False(t, claims[0].Since.IsZero())
-		require.False(t, claims[0].Put.IsZero())
+		require.False(t, claims[0].Enqueued.IsZero())
 		require.NoError(t, d.Nack(t.Context(), 0, nil))
 		d = a.take()
 		claims, err = b.InFlight(t.Context())

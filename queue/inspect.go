@@ -43,13 +43,13 @@ type Item[T any] struct {
 	Node string
 	// Attempts is how often the item was claimed, as far as the queue stores that: a strict queue
 	// does not store an item's first claim.
-	Attempts   int
-	ID         string
-	Kind       string
-	Priority   int
-	Headers    map[string]string
-	EnqueuedAt time.Time
-	LastError  string
+	Attempts  int
+	ID        string
+	Kind      string
+	Priority  int
+	Headers   map[string]string
+	Enqueued  time.Time
+	LastError string
 }
 
 // Peek returns the first item without a claim. A consumer may have claimed the item. The error
@@ -70,7 +70,7 @@ func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 		h := e.Header
 		item.Node, item.Attempts, item.ID, item.Kind = node, h.Attempts, h.ID, h.Kind
 		item.Priority, item.Headers = h.Priority, h.Headers
-		item.EnqueuedAt, item.LastError = h.EnqueuedAt(), h.Error
+		item.Enqueued, item.LastError = h.EnqueuedAt(), h.Error
 	}
 	return item, failure.Wrap("peek", q.Path(), err)
 }

@@ -82,7 +82,7 @@ func (k Kind[T]) Handler(handle Handler[T]) KindHandler {
 			return Permanent(err)
 		}
 		return handle(ctx, &Delivery[T]{Value: value, Attempt: d.Attempt, ID: d.ID, Kind: d.Kind, Priority: d.Priority,
-			Headers: d.Headers, EnqueuedAt: d.EnqueuedAt, LastError: d.LastError,
+			Headers: d.Headers, Enqueued: d.Enqueued, LastError: d.LastError,
 			item: d.item, tel: d.tel, span: d.span})
 	}}
 }

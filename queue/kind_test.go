@@ -180,8 +180,8 @@ func TestOnDeadIsToldEachReason(t *testing.T) {
 		})
 		l := <-all
 		require.Equal(t, DeadLetter{Kind: "k", Attempts: 1, Reason: "no luck", Data: []byte("failed"),
-			Headers: map[string]string{"for": "ann"}, EnqueuedAt: l.EnqueuedAt}, l)
-		require.NotZero(t, l.EnqueuedAt)
+			Headers: map[string]string{"for": "ann"}, Enqueued: l.Enqueued}, l)
+		require.NotZero(t, l.Enqueued)
 		require.Equal(t, "no use", (<-all).Reason)
 		cancel()
 		require.NoError(t, <-ended)

@@ -206,7 +206,7 @@ func (q *Queue[T]) openDelivery(ctx context.Context, began time.Time, item *clai
 	}
 	return &Delivery[T]{Value: value, Attempt: item.attempt, ID: header.ID, Kind: header.Kind,
 		Priority: header.Priority, LastError: header.Error,
-		Headers: maps.Clone(header.Headers), EnqueuedAt: header.EnqueuedAt(),
+		Headers: maps.Clone(header.Headers), Enqueued: header.EnqueuedAt(),
 		item: item, tel: &q.engine.tel, span: q.engine.tel.recordTake(ctx, began, header, item.attempt)}
 }
 

@@ -139,7 +139,7 @@ func TestInspectShowsTheItemThatIsHeldLongest(t *testing.T) {
 		require.Equal(t, "a", held.Owner)
 		require.Equal(t, 1, held.Attempt)
 		require.Empty(t, held.Data)
-		require.WithinDuration(t, first.EnqueuedAt, held.Since, time.Second)
+		require.WithinDuration(t, first.Enqueued, held.Since, time.Second)
 		a.ack(first)
 		held = w.inspect().Held
 		require.Equal(t, second.Node(), held.Node)

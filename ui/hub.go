@@ -264,7 +264,7 @@ func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 	}
 	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(s.runs, func(a, b listedRun) int {
-		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.ChangedAt.Compare(a.ChangedAt))
+		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
 	})
 	return nil
 }

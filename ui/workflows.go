@@ -72,7 +72,7 @@ func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 	}
 	v.List = listOf(q.query, rows, map[string]func(a, b workflowRow) int{
 		"run":   func(a, b workflowRow) int { return strings.Compare(a.ID, b.ID) },
-		"since": func(a, b workflowRow) int { return b.ChangedAt.Compare(a.ChangedAt) },
+		"since": func(a, b workflowRow) int { return b.Changed.Compare(a.Changed) },
 	}, workflowRow.matches)
 	return built{"Workflows", v, infos}, nil
 }

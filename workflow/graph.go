@@ -277,7 +277,7 @@ type GraphStepProgress struct {
 	Failed bool `json:"failed,omitempty"`
 	// WaitsFor are the steps in After that have no result. A step that is not done, has not failed
 	// and waits for none is under way, or is the next to begin.
-	WaitsFor []string `json:"waitsFor,omitempty"`
+	WaitsFor []string `json:"waits_for,omitempty"`
 }
 
 // GraphsIn finds the graphs that are recorded among the steps of a run, which Workflows.Inspect or

@@ -49,11 +49,11 @@ type Info struct {
 	// TakenErr is the error of reading the claims of the run's kind, or nil. After an error Taken
 	// is nil, although a member may have the run.
 	TakenErr error `json:"-"`
-	// StartedAt and ChangedAt are the times of the start and of the latest change of the record, by
-	// the clock of the ensemble's leader. Of a run that has ended, ChangedAt is the time of the
+	// Started and Changed are the times of the start and of the latest change of the record, by
+	// the clock of the ensemble's leader. Of a run that has ended, Changed is the time of the
 	// end. Steps do not change the record.
-	StartedAt time.Time `json:"startedAt"`
-	ChangedAt time.Time `json:"changedAt"`
+	Started time.Time `json:"started"`
+	Changed time.Time `json:"changed"`
 	// Steps are the steps that have records, in the order in which these were made. Only Inspect reads
 	// steps. The servers do not know which step is under way: it is one that follows the last of
 	// these.
@@ -120,7 +120,7 @@ func (w *Workflows) readTaken(ctx context.Context, kind string) (map[runItem]*Ta
 func (r storedRun) info() Info {
 	i := Info{item: *r.item(r.id), ID: r.id, Kind: r.Workflow, UUID: r.UUID, State: r.State, Input: r.Input,
 		Result: r.Result, Error: r.Error, Failures: r.Failures,
-		StartedAt: r.stat.Ctime, ChangedAt: r.stat.Mtime}
+		Started: r.stat.Ctime, Changed: r.stat.Mtime}
 	if r.Parent != nil {
 		i.Parent = r.Parent.ID
 	}

@@ -113,14 +113,14 @@ type StepRecord struct {
 	// the millisecond.
 	Attempts int           `json:"attempts"`
 	Took     time.Duration `json:"took"`
-	// RecordedAt is the time of the record, by the clock of the ensemble's leader.
-	RecordedAt time.Time `json:"recordedAt"`
+	// Recorded is the time of the record, by the clock of the ensemble's leader.
+	Recorded time.Time `json:"recorded"`
 }
 
 // describe returns the description of the step with a name.
 func (r stepRecord) describe(name string, recordedAt time.Time) StepRecord {
 	d := StepRecord{Name: name, Result: r.Result, Token: r.Token, Attempts: r.Attempts,
-		Took: time.Duration(r.Millis) * time.Millisecond, RecordedAt: recordedAt}
+		Took: time.Duration(r.Millis) * time.Millisecond, Recorded: recordedAt}
 	if r.Failure != nil {
 		d.Error = r.Failure.Text
 	}

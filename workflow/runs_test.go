@@ -794,7 +794,7 @@ func TestFinishedRunsAreRemoved(t *testing.T) {
 		require.Equal(t, workflow.Done, m.inspect("again").State)
 		m.start("five", "x", 2)
 		m.await("x", workflow.Done)
-		require.True(t, m.inspect("x").StartedAt.After(first.StartedAt), "the id is used again")
+		require.True(t, m.inspect("x").Started.After(first.Started), "the id is used again")
 		time.Sleep(3 * time.Hour)
 		w.Reap()
 		runs, err = failure.Collect(m.List(t.Context()))

@@ -83,7 +83,7 @@ func TestNextExecutorGetsRecordedResults(t *testing.T) {
 			require.NotEqual(t, keys[2].ID, k.ID, "a removed ledger's keys are not used again")
 			return nil
 		}))
-		require.WithinDuration(t, time.Now(), records[1].RecordedAt, time.Minute)
+		require.WithinDuration(t, time.Now(), records[1].Recorded, time.Minute)
 	})
 }
 

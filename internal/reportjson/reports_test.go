@@ -53,10 +53,10 @@ func TestReportsAsJSON(t *testing.T) {
 			Retried: queue.Retried{Items: 1, Attempts: 4}},
 			`{"path":"/q","items":2,"later":1,"dead":3,"oldest":"2026-05-04T12:00:00Z","paused":false,
 			"retried":{"items":1,"attempts":4}}`},
-		"claim": {queue.InFlightItem{Node: "/q/i", ID: "x", Session: 0x10, Owner: "a\xff", Since: noon, Put: noon,
+		"claim": {queue.InFlightItem{Node: "/q/i", ID: "x", Session: 0x10, Owner: "a\xff", Since: noon, Enqueued: noon,
 			Attempt: 1, Data: []byte("d\xff")},
 			`{"item":"d\ufffd","item_base64":"ZP8=","node":"/q/i","id":"x","since":"2026-05-04T12:00:00Z",
-			"put":"2026-05-04T12:00:00Z","owner":"a\ufffd","attempt":1,"owner_base64":"Yf8=","session":"0x10"}`},
+			"enqueued":"2026-05-04T12:00:00Z","owner":"a\ufffd","attempt":1,"owner_base64":"Yf8=","session":"0x10"}`},
 		"dead letter": {queue.DeadLetter{Node: "/q/d", Attempts: 2, Reason: "no", Data: []byte("d"), Buried: noon},
 			`{"item":"d","node":"/q/d","attempts":2,"reason":"no","buried":"2026-05-04T12:00:00Z"}`},
 		"instance": {registry.Instance{Service: "s", ID: "i", Address: "h", Port: 80, SSLPort: 443, Weight: 1,
@@ -112,8 +112,8 @@ func TestFarYearsBreakNoReport(t *testing.T) {
 	far := time.UnixMilli(9000000000000000)
 	for _, report := range []any{
 		locks.Entry{Since: far}, barrier.Member{Since: far}, election.Candidate{Since: far},
-		queue.Report{Oldest: far}, queue.InFlightItem{Since: far, Put: far},
-		queue.DeadLetter{EnqueuedAt: far, Buried: far},
+		queue.Report{Oldest: far}, queue.InFlightItem{Since: far, Enqueued: far},
+		queue.DeadLetter{Enqueued: far, Buried: far},
 		registry.Instance{Registered: far}, members.Member{Joined: far, Changed: far},
 		members.Member{Cordon: &members.Cordon{Since: far}}, config.Record{Written: far},
 	} {

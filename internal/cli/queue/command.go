@@ -111,7 +111,7 @@ type itemJSON struct {
 	Node     string            `json:"node,omitempty"`
 	Attempts int               `json:"attempts,omitempty"`
 	Headers  map[string]string `json:"headers,omitempty"`
-	Put      time.Time         `json:"put,omitzero"`
+	Enqueued time.Time         `json:"enqueued,omitzero"`
 }
 
 // formatItem returns an item as it is, or quoted if need be at a terminal.

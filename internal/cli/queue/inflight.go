@@ -43,8 +43,8 @@ func printClaims(ctx context.Context, streams *cli.Streams, q *queueCommand) err
 			session, since = cli.PlainCell(framework.SessionID(c.Session).String()),
 				cli.PlainCell(cli.FormatAge(now.Sub(c.Since)))
 		}
-		if !c.Put.IsZero() {
-			put = cli.PlainCell(cli.FormatAge(now.Sub(c.Put)))
+		if !c.Enqueued.IsZero() {
+			put = cli.PlainCell(cli.FormatAge(now.Sub(c.Enqueued)))
 		}
 		t.AddRow(cli.BoldCell(cli.ShortenText(string(c.Data))), cli.PlainCell(cli.ShortenText(c.ID)), since, put,
 			cli.PlainCell(strconv.Itoa(c.Attempt)), session, cli.GreenCell(cli.ShortenText(c.Owner)),

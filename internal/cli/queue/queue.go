@@ -175,7 +175,7 @@ func newQueuePeek(streams *cli.Streams) *cobra.Command {
 				}
 				return cli.PrintResult(streams.Out, q.JSON, itemJSON{Item: reportjson.NewItem(item.Value), ID: item.ID,
 					Kind: item.Kind, Attempts: item.Attempts, Node: item.Node, Headers: item.Headers,
-					Put: reportjson.Time(item.EnqueuedAt)}, formatItem(streams.Out, item.Value))
+					Enqueued: reportjson.Time(item.Enqueued)}, formatItem(streams.Out, item.Value))
 			})
 		}),
 	}

@@ -136,7 +136,7 @@ func (t *queueTake) handleItem(ctx context.Context, d *queue.Delivery[[]byte]) e
 	settled := context.WithoutCancel(ctx)
 	if len(t.Command) == 0 {
 		taken := itemJSON{Item: reportjson.NewItem(d.Value), ID: d.ID, Kind: d.Kind, Attempt: d.Attempt,
-			Headers: d.Headers, Put: reportjson.Time(d.EnqueuedAt)}
+			Headers: d.Headers, Enqueued: reportjson.Time(d.Enqueued)}
 		if err := cli.PrintResult(t.Out, t.JSON, taken, formatItem(t.Out, d.Value)); err != nil {
 			return err
 		}

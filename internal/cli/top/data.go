@@ -311,7 +311,7 @@ func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, 
 // and those that have ended well last.
 func runRow(run cliworkflow.ListedRun, now time.Time) topRow {
 	state := cliworkflow.WorkflowStateCell(run.Info)
-	row := topRow{path: run.Path, job: run.ID, weight: 1 + int64(run.Failures), order: run.ChangedAt.UnixNano(),
+	row := topRow{path: run.Path, job: run.ID, weight: 1 + int64(run.Failures), order: run.Changed.UnixNano(),
 		value: cliworkflow.WorkflowView(run)}
 	switch {
 	case run.State == workflow.Failed:
@@ -326,7 +326,7 @@ func runRow(run cliworkflow.ListedRun, now time.Time) topRow {
 		cliworkflow.FormatTaken(run.Info), why},
 		"\n"))
 	row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(run.Name())), state,
-		cli.PlainCell(cli.FormatAge(now.Sub(run.ChangedAt))),
+		cli.PlainCell(cli.FormatAge(now.Sub(run.Changed))),
 		cli.YellowCell(cli.FormatCount(run.Failures)), cli.PlainCell(cli.CutMiddle(cli.ShortenText(why), 24))}
 	return row
 }

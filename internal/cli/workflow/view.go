@@ -25,7 +25,7 @@ func workflowTable(runs []ListedRun, now time.Time) *cli.Table {
 		}
 		t.AddRow(cli.BoldCell(cli.ShortenText(r.Name())), cli.PlainCell(cli.ShortenText(r.Kind)),
 			WorkflowStateCell(r.Info),
-			cli.PlainCell(cli.FormatAge(now.Sub(r.ChangedAt))), cli.PlainCell(last),
+			cli.PlainCell(cli.FormatAge(now.Sub(r.Changed))), cli.PlainCell(last),
 			cli.YellowCell(cli.FormatCount(r.Failures)), cli.PlainCell(strings.Join(r.Waits, " or ")),
 			cli.PlainCell(FormatTaken(r.Info)), cli.RedCell(cli.ShortenText(r.Error)))
 	}
@@ -78,9 +78,9 @@ func PrintRun(w io.Writer, r ListedRun, now time.Time) error {
 	}
 	cli.WriteFacts(&b, style, [][2]string{
 		{"kind", cli.QuoteName(r.Kind)},
-		{"state", fmt.Sprintf("%s, since %s (%s)", state.Text, cli.FormatTime(r.ChangedAt),
-			cli.FormatAge(now.Sub(r.ChangedAt)))},
-		{"started", cli.FormatTime(r.StartedAt)}, {"parent", cli.ShortenText(parent)}, {"member", FormatTaken(r.Info)},
+		{"state", fmt.Sprintf("%s, since %s (%s)", state.Text, cli.FormatTime(r.Changed),
+			cli.FormatAge(now.Sub(r.Changed)))},
+		{"started", cli.FormatTime(r.Started)}, {"parent", cli.ShortenText(parent)}, {"member", FormatTaken(r.Info)},
 		{"input", shortenJSON(r.Input)},
 		{"signals", joinNames(r.Signals)}, {"failures", cli.FormatCount(r.Failures)}, {"error", r.Error},
 	})
@@ -171,7 +171,7 @@ func stepTable(r workflow.Info) *cli.Table {
 		}
 		t.AddRow(cli.DimCell("├─"), state, cli.BoldCell(cli.ShortenText(s.Name)),
 			cli.PlainCell(s.Took.String()),
-			cli.YellowCell(attempts), cli.DimCell(cli.FormatTime(s.RecordedAt)), result)
+			cli.YellowCell(attempts), cli.DimCell(cli.FormatTime(s.Recorded)), result)
 	}
 	end := func(what cli.Cell, text, result string) {
 		t.AddRow(cli.DimCell("├─"), what, cli.PlainCell(text), cli.PlainCell(""), cli.PlainCell(""), cli.PlainCell(""),
@@ -255,8 +255,8 @@ func WorkflowView(r ListedRun) workflowJSON {
 		ID: r.ID, Path: znode.Join(r.Path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input,
 		InputBytes: reportjson.ExactBytes(string(r.Input)), Result: r.Result,
 		ResultBytes: reportjson.ExactBytes(string(r.Result)),
-		Error:       r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.StartedAt.UTC(),
-		Changed: r.ChangedAt.UTC(), Signals: r.Signals,
+		Error:       r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.Started.UTC(),
+		Changed: r.Changed.UTC(), Signals: r.Signals,
 	}
 	if r.Taken != nil {
 		session := framework.SessionID(r.Taken.Session)
@@ -264,7 +264,7 @@ func WorkflowView(r ListedRun) workflowJSON {
 	}
 	for _, s := range r.Steps {
 		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, reportjson.ExactBytes(string(s.Result)),
-			s.Error, s.Token, s.Attempts, s.Took.Milliseconds(), s.RecordedAt.UTC()})
+			s.Error, s.Token, s.Attempts, s.Took.Milliseconds(), s.Recorded.UTC()})
 	}
 	for _, g := range workflow.GraphsIn(r.Steps) {
 		shown := graphJSON{Name: g.Name}

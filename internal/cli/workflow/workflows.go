@@ -269,7 +269,7 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unre
 			inspected, err := moduleonly.InspectSteps(ctx, workflows, info.ID) // List has read Taken
 			full, _ := inspected.(workflow.Info)
 			switch {
-			case err == nil && full.State == info.State && full.ChangedAt.Equal(info.ChangedAt):
+			case err == nil && full.State == info.State && full.Changed.Equal(info.Changed):
 				full.Taken, full.TakenErr = info.Taken, info.TakenErr
 				runs[i].Info = full
 			case err == nil || errors.Is(err, framework.ErrNotFound): // it has changed since it was listed
@@ -405,7 +405,7 @@ func (p *workflowsCommand) startRun(ctx context.Context, kind, path, id string, 
 		return err
 	}
 	if existed {
-		p.PrintNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), cli.FormatTime(former.StartedAt),
+		p.PrintNotice("%s: was started before, at %s, and is %s", nameOfRun(path, id), cli.FormatTime(former.Started),
 			former.State)
 		return nil
 	}

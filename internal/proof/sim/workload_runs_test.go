@@ -415,7 +415,7 @@ func (s *runsWorkload) finishAll(ctx context.Context, w *workflow.Workflows) {
 			} else if since, ok := idleSince[l.name]; !ok {
 				idleSince[l.name] = time.Now()
 			} else if time.Since(since) > simIdleRun {
-				s.audit.add("progress", "no member takes %s, which is active since %v", l.name, info.ChangedAt)
+				s.audit.add("progress", "no member takes %s, which is active since %v", l.name, info.Changed)
 				return
 			}
 			for signal := range l.signals {
