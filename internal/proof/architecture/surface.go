@@ -23,7 +23,7 @@ var budget = map[string]int{
 	"barrier":               48,
 	"config":                49,
 	"ids":                   40,
-	"registry":              49,
+	"registry":              50,
 	"members":               52,
 	"redislock":             30,
 	"workflow":              125,
