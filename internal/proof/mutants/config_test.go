@@ -28,8 +28,8 @@ var configMutants = []mutant{
 		promise: "A value that does not decode or is not valid is not shown and not",
 		name:    "a refused value takes the place of the last good one", file: "config/value.go",
 		test: "TestARefusedValueIsKeptOut",
-		old:  "\"version\", node.Zxid, \"error\", err)\n\t\treturn\n",
-		new:  "\"version\", node.Zxid, \"error\", err)\n\t\tnext = &Snapshot[T]{}\n",
+		old:  "if refused == nil {\n\t\tv.current.Store(next)",
+		new:  "if next == nil {\n\t\tnext = &Snapshot[T]{}\n\t}\n\tif true {\n\t\tv.current.Store(next)",
 	},
 	{
 		promise: "`Set` writes a value once",

@@ -79,12 +79,6 @@ var locksMutants = []mutant{
 		new:  "",
 	},
 	{
-		promise: "When someone else deletes the node of a hold",
-		name:    "claim: another's node is not noticed", file: "locks/claim.go", test: "TestClaimTakenOverEndsItsRun",
-		old: "primitives.Created{Path: n.path, Zxid: n.zxid},\n\t\tfunc",
-		new: "primitives.Created{Path: n.path},\n\t\tfunc",
-	},
-	{
 		promise: "When an operator deletes a line with its directory",
 		name:    "a holder whose node was deleted hands its place on", file: "internal/waitline/grant.go",
 		pkg: "./locks", test: "TestDeletedHolderWakesNoNeighbour",
