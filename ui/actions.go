@@ -28,7 +28,8 @@ type ActionKind string
 
 // The kinds.
 const (
-	ActionLook        ActionKind = "look" // at a page
+	ActionLook        ActionKind = "look"    // at a page
+	ActionExamine     ActionKind = "examine" // the cluster; see WithExamination
 	ActionRevoke      ActionKind = "revoke"
 	ActionEvict       ActionKind = "evict"
 	ActionTransfer    ActionKind = "transfer"
@@ -56,7 +57,7 @@ const (
 // Action is what a request does, and to what.
 type Action struct {
 	Kind ActionKind
-	Path string // "" for ActionLook
+	Path string // "" for ActionLook and ActionExamine
 	// Node is what the action is about at the path: the holder's node, the id of a candidate, a member
 	// or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string
@@ -495,6 +496,9 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "theme", Value: r.PostForm.Get("theme"), Path: path.Dir(r.URL.Path),
 			MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		http.Redirect(w, r, "./", http.StatusSeeOther)
+		return
+	case "examine":
+		u.serveExamine(w, r)
 		return
 	case "act":
 	default:

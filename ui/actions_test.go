@@ -218,3 +218,43 @@ func testActionsAreRecorded(t *testing.T) {
 	require.Equal(t, http.StatusConflict, s.post(t, "act", form).StatusCode)
 	require.Regexp(t, `action=pause-queue path=/q .*who=192[^ ]* from=192`, log.String())
 }
+
+// TestExamination runs when a visitor asks for it, and no second one meanwhile.
+func TestExamination(t *testing.T) { synctest.Test(t, testExamination) }
+
+func testExamination(t *testing.T) {
+	began, end := make(chan struct{}), make(chan struct{})
+	s := newStage(t, ui.WithExamination(func(context.Context) ([]ui.Check, error) {
+		began <- struct{}{}
+		<-end
+		return []ui.Check{{Name: "quorum", OK: true, Text: "<b>three</b>"}, {Name: "clock", Text: "late",
+			Advice: "use NTP"}}, errors.New("lost <i>it</i>")
+	}))
+	require.Contains(t, text(t, s.get(t, "doctor")), "Nothing was examined yet")
+	require.Equal(t, http.StatusForbidden, s.post(t, "examine", nil, "Sec-Fetch-Site", "cross-site").StatusCode)
+	first := make(chan *http.Response, 1)
+	go func() { first <- s.post(t, "examine", nil) }()
+	<-began
+	require.Equal(t, http.StatusConflict, s.post(t, "examine", nil).StatusCode)
+	close(end)
+	require.Equal(t, http.StatusSeeOther, (<-first).StatusCode)
+	body := text(t, s.get(t, "doctor"))
+	for _, want := range []string{"&lt;b&gt;three", "use NTP", "lost &lt;i&gt;it", "of 2 checks"} {
+		require.Contains(t, body, want)
+	}
+	require.NotContains(t, body, "<b>three")
+	require.Contains(t, text(t, s.get(t, "doctor.json")), `"check": "quorum"`)
+	require.Equal(t, http.StatusNotFound, newStage(t).post(t, "examine", nil).StatusCode)
+}
+
+// TestSessionsAreListed with what each has.
+func TestSessionsAreListed(t *testing.T) { synctest.Test(t, testSessionsAreListed) }
+
+func testSessionsAreListed(t *testing.T) {
+	s := newStage(t)
+	fill(t, s, "one")
+	body := text(t, s.get(t, "sessions.json"))
+	require.Regexp(t, `(?s)"holds": [1-9],\s*"waits": 0.*"holds": 0,\s*"waits": 1`, body, "the holder, then the waiter")
+	require.Contains(t, text(t, s.get(t, "sessions?q=one")), `href="session?id=0x`)
+	require.Contains(t, text(t, s.get(t, "sessions?q=nobody")), "No session matches")
+}

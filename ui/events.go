@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"net/http"
@@ -15,6 +16,10 @@ import (
 
 // maxStreams is how many open pages are followed at once.
 const maxStreams = 500
+
+// streamWriteTime is how long a write to a stream may take. A peer that reads nothing for so long has
+// gone, or hangs: its stream ends, so that others get its place.
+const streamWriteTime = 10 * time.Second
 
 // heartbeat is how often a stream says that it lives, so that no proxy ends it.
 const heartbeat = 15 * time.Second
@@ -63,7 +68,22 @@ func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 			hashes[f.ID] = f.hash
 		}
 	}
-	if _, err := fmt.Fprint(w, "retry: 2000\n\n"); err != nil || stream.Flush() != nil {
+	// send writes a message. A writer that knows no deadline, such as a test's, has none.
+	send := func(message string) error {
+		if err := stream.SetWriteDeadline(time.Now().Add(streamWriteTime)); err != nil &&
+			!errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		if _, err := fmt.Fprint(w, message); err != nil {
+			return err
+		}
+		if err := stream.Flush(); err != nil {
+			return err
+		}
+		_ = stream.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream at its deadline also while nothing is written
+		return nil
+	}
+	if send("retry: 2000\n\n") != nil {
 		return
 	}
 	for {
@@ -87,7 +107,7 @@ func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 			}
 			message = fmt.Sprintf("data: %s\n\n", text)
 		}
-		if _, err := fmt.Fprint(w, message); err != nil || stream.Flush() != nil {
+		if send(message) != nil {
 			return
 		}
 	}

@@ -1,7 +1,10 @@
 package ui_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -120,5 +123,49 @@ func TestAStreamSendsWhatHasChanged(t *testing.T) {
 		require.NoError(t, lease.Release(t.Context()))
 		closePage()
 		require.Contains(t, stream.String()[before:], "/locks/one")
+	})
+}
+
+// pipes is a listener for connections in memory, which virtual time permits.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestADeadPeerFreesItsStream: one whose peer reads nothing any more ends, and one that only has nothing
+// to send for a time does not.
+func TestADeadPeerFreesItsStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, ui.WithInterval(time.Hour))
+		ended := make(chan time.Time, 1)
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.page.ServeHTTP(w, r)
+			ended <- time.Now()
+		})}
+		listener := make(pipes)
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listener) }()
+		defer func() { close(listener); <-served }()
+		conn, peer := net.Pipe()
+		listener <- peer
+		_, err := fmt.Fprint(conn, "GET /events?page=locks HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.NoError(t, err)
+		lines := bufio.NewScanner(conn)
+		alive := 0
+		for alive < 5 && lines.Scan() { // for over a minute
+			if lines.Text() == ": alive" {
+				alive++
+			}
+		}
+		require.Equal(t, 5, alive)
+		stopped := time.Now()
+		require.Less(t, (<-ended).Sub(stopped), 30*time.Second)
+		require.NoError(t, conn.Close())
 	})
 }

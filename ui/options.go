@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,6 +26,7 @@ type settings struct {
 	hideData  bool
 	authorize func(*http.Request, Action) error
 	user      func(*http.Request) string
+	examine   func(context.Context) ([]Check, error)
 }
 
 // WithRoot shows what is at and below a path. Default "/": all that the client can see.
@@ -124,6 +126,20 @@ func WithUser(user func(*http.Request) string) Option {
 			return fmt.Errorf("the function is nil")
 		}
 		s.user = user
+		return nil
+	}
+}
+
+// WithExamination has a function examine the cluster when a visitor asks for it: its page shows the
+// checks, and the error that has ended them. The function is not called by two goroutines at once. Its
+// context ends after a minute, or when the visitor has gone. WithAuthorize is asked for ActionExamine.
+// Default: the page names the command that does it.
+func WithExamination(examine func(context.Context) ([]Check, error)) Option {
+	return func(s *settings) error {
+		if examine == nil {
+			return fmt.Errorf("the function is nil")
+		}
+		s.examine = examine
 		return nil
 	}
 }

@@ -97,7 +97,9 @@ func init() {
 		{"members", "members", buildMembers}, {"group", "members", buildGroup},
 		{"services", "services", buildServices}, {"service", "services", buildService},
 		{"configuration", "configuration", buildConfiguration}, {"value", "configuration", buildValue},
-		{"session", "", buildSession}, {"search", "", buildSearch}, {"confirm", "", buildConfirm},
+		{"doctor", "doctor", buildDoctor},
+		{"sessions", "sessions", buildSessions}, {"session", "sessions", buildSession},
+		{"search", "", buildSearch}, {"confirm", "", buildConfirm},
 	} {
 		pages[p.name] = newPageDef(cmp.Or(p.name, "overview"), p.section, p.build)
 	}
@@ -211,6 +213,8 @@ func navOf(s *snapshot, section string, overview bool) []navItem {
 		{Name: "Members", Href: "members", Icon: "members"},
 		{Name: "Services", Href: "services", Icon: "services"},
 		{Name: "Configuration", Href: "configuration", Icon: "configuration"},
+		{Name: "Sessions", Href: "sessions", Icon: "sessions"},
+		{Name: "Examination", Href: "doctor", Icon: "doctor"},
 	}
 	for i := range items {
 		items[i].Current = items[i].Current || section != "" && items[i].Href == section

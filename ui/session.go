@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -57,4 +58,68 @@ func buildSession(u *UI, q request, s *snapshot) (built, error) {
 	v := sessionView{ID: id.String()}
 	v.Rows, v.Owner, v.Host = u.sessionRows(s, id)
 	return built{"Session " + id.String(), v, v.Rows}, nil
+}
+
+// sessionsRow is a session in the list of those that hold something or wait.
+type sessionsRow struct {
+	Session framework.SessionID `json:"session"`
+	Owner   string              `json:"owner,omitempty"`
+	Host    string              `json:"host,omitempty"`
+	Holds   int                 `json:"holds"` // locks and terms
+	Waits   int                 `json:"waits"`
+	Items   int                 `json:"items"`          // queues whose longest held item it has
+	Since   time.Time           `json:"since,omitzero"` // of the oldest of all these
+}
+
+// sessionsOf groups what a look has seen by session.
+func sessionsOf(s *snapshot) (rows []sessionsRow) {
+	at := map[framework.SessionID]int{}
+	add := func(id framework.SessionID, owner, host string, since time.Time) *sessionsRow {
+		i, known := at[id]
+		if !known {
+			i = len(rows)
+			at[id], rows = i, append(rows, sessionsRow{Session: id})
+		}
+		r := &rows[i]
+		r.Owner, r.Host = cmp.Or(r.Owner, owner), cmp.Or(r.Host, host)
+		if r.Since.IsZero() || !since.IsZero() && since.Before(r.Since) {
+			r.Since = since
+		}
+		return r
+	}
+	for _, l := range s.Locks {
+		for _, e := range l.Holders {
+			if e.Session != 0 {
+				add(e.Session, e.Owner, e.Host, e.Since).Holds++
+			}
+		}
+		for _, e := range l.Waiters {
+			if e.Session != 0 {
+				add(e.Session, e.Owner, e.Host, e.Since).Waits++
+			}
+		}
+	}
+	for _, q := range s.Queues {
+		if id := framework.SessionID(q.Held.Session); id != 0 {
+			add(id, q.Held.Owner, q.Held.Host, q.Held.Since).Items++
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b sessionsRow) int {
+		return cmp.Or((b.Holds+b.Items)-(a.Holds+a.Items), b.Waits-a.Waits, cmp.Compare(a.Session, b.Session))
+	})
+	return rows
+}
+
+type sessionsView struct{ List list[sessionsRow] }
+
+func buildSessions(_ *UI, q request, s *snapshot) (built, error) {
+	rows := sessionsOf(s)
+	v := sessionsView{listOf(q.query, rows, map[string]func(a, b sessionsRow) int{
+		"holds": func(a, b sessionsRow) int { return b.Holds - a.Holds },
+		"waits": func(a, b sessionsRow) int { return b.Waits - a.Waits },
+		"since": func(a, b sessionsRow) int { return compareSince(a.Since, b.Since) },
+	}, func(r sessionsRow, wanted string) bool {
+		return containsAny(wanted, r.Session.String(), r.Owner, r.Host)
+	})}
+	return built{"Sessions", v, append([]sessionsRow{}, rows...)}, nil
 }

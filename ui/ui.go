@@ -29,6 +29,8 @@ type UI struct {
 	client  *framework.Client
 	hub     *hub
 	origins *http.CrossOriginProtection
+
+	examined examination
 }
 
 // New returns the pages of what the client can see. The error wraps framework.ErrInvalid. Close it

@@ -141,7 +141,7 @@ func targets(name string) []string {
 		"queue?path=" + q("/queues/"+name), "barriers", "workflows",
 		"members", "group?path=" + q("/groups/"+name), "services", "service?path=" + q("/services/"+name),
 		"configuration", "value?path=" + q("/config/"+name),
-		"session?id=0x1", "search?q=" + q(name),
+		"sessions", "session?id=0x1", "doctor", "search?q=" + q(name),
 		"confirm?do=pause-queue&seen=" + q("goes on") + "&path=" + q("/queues/"+name),
 		"confirm?do=signal&seen=" + q(name) + "&path=/flows&node=" + q(name)}
 }
@@ -233,7 +233,7 @@ func testRefusals(t *testing.T) {
 func TestOptionsRefuse(t *testing.T) {
 	client := zktest.Start(t).Member(t, "page", framework.Config{}).Client
 	for _, opt := range []ui.Option{ui.WithRoot("x"), ui.WithInterval(1), ui.WithZone(nil), ui.WithHosts("a:1"),
-		ui.WithAuthorize(nil), ui.WithUser(nil)} {
+		ui.WithAuthorize(nil), ui.WithUser(nil), ui.WithExamination(nil)} {
 		_, err := ui.New(client, opt)
 		require.ErrorIs(t, err, framework.ErrInvalid)
 	}

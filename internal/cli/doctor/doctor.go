@@ -55,10 +55,11 @@ type diagnosis struct {
 	Advice string `json:"advice,omitempty"` // what to do; only if it is not OK
 }
 
-// diagnoses prints diagnoses and counts the problems.
+// diagnoses prints diagnoses, or gives them to take, and counts the problems.
 type diagnoses struct {
 	streams   *cli.Streams
 	json      bool
+	take      func(check string, ok bool, text, advice string) // instead of printing, or nil
 	wrong     int
 	refusedIn string // the directory in which a node could not be created and deleted, or ""
 
@@ -75,6 +76,10 @@ func (d *diagnoses) bad(check, advice, format string, args ...any) error {
 }
 
 func (d *diagnoses) print(one diagnosis) error {
+	if d.take != nil {
+		d.take(one.Check, one.OK, one.Text, one.Advice)
+		return nil
+	}
 	if d.json {
 		return cli.PrintResult(d.streams.Out, true, one)
 	}
@@ -115,23 +120,40 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 		return cli.EndBySignal(ctx, err)
 	}
 	defer cli.CloseClient(d.Streams, client)
-	err = out.examineSession(ctx, client, tick)
-	if err == nil {
-		err = out.examineAccess(ctx, client)
-	}
-	if err == nil {
-		err = out.examineTree(ctx, client, root)
-	}
-	if err == nil {
-		err = out.examineACLs(ctx, client, root)
-	}
-	if err != nil {
+	if err := out.examineWith(ctx, client, root, tick); err != nil {
 		return cli.EndBySignal(ctx, err)
 	}
 	if out.wrong > 0 {
 		return cli.ExitSilently(cli.ExitFound)
 	}
 	return nil
+}
+
+// examineWith examines what a client sees.
+func (d *diagnoses) examineWith(ctx context.Context, client *framework.Client, root string, tick time.Duration) error {
+	err := d.examineSession(ctx, client, tick)
+	if err == nil {
+		err = d.examineAccess(ctx, client)
+	}
+	if err == nil {
+		err = d.examineTree(ctx, client, root)
+	}
+	if err == nil {
+		err = d.examineACLs(ctx, client, root)
+	}
+	return err
+}
+
+// Examine examines the servers of a client, and what is at and below root, as the command does. It
+// calls take with each diagnosis.
+func Examine(ctx context.Context, client *framework.Client, root string,
+	take func(check string, ok bool, text, advice string)) error {
+	d := &diagnoses{take: take}
+	tick, err := d.examineServers(ctx, client.Config())
+	if err != nil {
+		return err
+	}
+	return d.examineWith(ctx, client, root, tick)
 }
 
 // examineServers asks each server, and returns the tick if a server reports it.

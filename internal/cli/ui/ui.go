@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/cli/doctor"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	pages "github.com/lockstep-go/lockstep/ui"
 )
@@ -84,7 +85,11 @@ results and errors.`,
 }
 
 func (c *uiCommand) serve(cmd *cobra.Command, args []string) error {
-	options, err := c.pageOptions(args)
+	root, err := cli.RootArgument(args, "ROOT", "/")
+	if err != nil {
+		return err
+	}
+	options, err := c.pageOptions(root)
 	if err != nil {
 		return err
 	}
@@ -94,14 +99,21 @@ func (c *uiCommand) serve(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return cli.UsageError("--tls-cert %s, --tls-key %s: %w", c.tlsCert, c.tlsKey, err)
 		}
-		scheme, config = "https", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		scheme, config = "https", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"h2", "http/1.1"}}
 	}
 	client, err := c.ConnectClient(cmd)
 	if err != nil {
 		return err
 	}
 	defer cli.CloseClient(c.Streams, client)
-	page, err := pages.New(client, options...)
+	page, err := pages.New(client, append(options, pages.WithExamination(func(ctx context.Context) (all []pages.Check,
+		err error) {
+		err = doctor.Examine(ctx, client, root, func(check string, ok bool, text, advice string) {
+			all = append(all, pages.Check{Name: check, OK: ok, Text: text, Advice: advice})
+		})
+		return all, err
+	}))...)
 	if err != nil {
 		return cli.UsageError("%w", err)
 	}
@@ -114,21 +126,14 @@ func (c *uiCommand) serve(cmd *cobra.Command, args []string) error {
 	if err := c.printWelcome(address); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if config != nil {
-		listener = tls.NewListener(listener, config)
-	}
 	if c.open {
 		c.openBrowser(address)
 	}
-	return serveUntil(cmd.Context(), &limitedListener{listener, make(chan struct{}, maxConnections)}, page)
+	return serveUntil(cmd.Context(), listener, config, page)
 }
 
 // pageOptions are the flags as options, or a usage error.
-func (c *uiCommand) pageOptions(args []string) ([]pages.Option, error) {
-	root, err := cli.RootArgument(args, "ROOT", "/")
-	if err != nil {
-		return nil, err
-	}
+func (c *uiCommand) pageOptions(root string) ([]pages.Option, error) {
 	host, _, err := net.SplitHostPort(c.listen)
 	if err != nil {
 		return nil, cli.UsageError("--listen %q is not host:port: %w", c.listen, err)
@@ -183,8 +188,13 @@ func (c *uiCommand) openBrowser(address string) {
 	}
 }
 
-// serveUntil serves until ctx ends. Streams of open pages end with their requests' contexts.
-func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
+// serveUntil serves until ctx ends, by TLS if there is a config. Streams of open pages end with their
+// requests' contexts.
+func serveUntil(ctx context.Context, listener net.Listener, config *tls.Config, handler http.Handler) error {
+	listener = &limitedListener{listener, make(chan struct{}, maxConnections)}
+	if config != nil { // outermost: net/http serves HTTP/2 only on a connection that it sees to be of TLS
+		listener = tls.NewListener(listener, config)
+	}
 	requests, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,

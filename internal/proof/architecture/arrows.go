@@ -115,7 +115,7 @@ var arrows = map[string][]string{
 	"internal/cli/top": with(forCommands, "election", "internal/cli/cron", "internal/cli/elect",
 		"internal/cli/lock", "internal/cli/queue", "internal/cli/workflow", "internal/failure", "locks", "queue",
 		"scheduler", "workflow"),
-	"internal/cli/ui":    with(forCommands, "ui"),
+	"internal/cli/ui":    with(forCommands, "internal/cli/doctor", "ui"),
 	"internal/cli/watch": with(forCommands, "locks"),
 	"internal/cli/workflow": with(forCommands, "internal/cli/queue", "internal/failure",
 		"internal/queuelayout", "locks", "workflow"),

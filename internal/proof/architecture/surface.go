@@ -28,7 +28,7 @@ var budget = map[string]int{
 	"redislock":             30,
 	"workflow":              125,
 	"monitor":               52,
-	"ui":                    33,
+	"ui":                    36,
 	"zktest":                95,
 	"framework/configfile":  6,
 	"framework/frameworkfx": 5,
