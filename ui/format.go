@@ -168,6 +168,9 @@ func (p page) Clock(t time.Time) template.HTML {
 		t.Format("2006-01-02 15:04:05 MST"), t.Format(layout))) //nolint:gosec // no foreign text
 }
 
+// Timestamp is a moment as text.
+func (p page) Timestamp(t time.Time) string { return t.In(p.zone).Format("2006-01-02 15:04:05") }
+
 // urlQuery escapes a value of a query.
 func urlQuery(text string) string { return url.QueryEscape(text) }
 

@@ -2,9 +2,11 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -94,10 +96,12 @@ func (m *memory) addDepths(s *snapshot) {
 }
 
 func (m *memory) addTerms(s *snapshot, first bool) {
+	present := map[string]bool{}
 	for _, r := range s.Locks {
 		if r.Kind != locks.ElectionLock {
 			continue
 		}
+		present[r.Path] = true
 		known := m.terms[r.Path]
 		if len(known) == 0 && len(m.terms) >= maxPaths {
 			continue
@@ -134,6 +138,20 @@ func (m *memory) addTerms(s *snapshot, first bool) {
 			known = append([]term(nil), known[len(known)-maxTerms:]...)
 		}
 		m.terms[r.Path] = known
+	}
+	if slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool {
+		return f.Problem == monitor.ProblemUnread || f.Problem == monitor.ProblemLeftOut
+	}) {
+		return // an election that the look has not seen may have a leader
+	}
+	for path, known := range m.terms { // an election without candidates looks like nothing
+		if present[path] || len(known) == 0 {
+			continue
+		}
+		if last := &known[len(known)-1]; last.Until.IsZero() {
+			last.Until = s.at
+			m.note(s.at, warn, "election", path, fmt.Sprintf("%s leads no more; nobody leads", last.Leader))
+		}
 	}
 }
 

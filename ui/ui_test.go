@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -482,4 +483,37 @@ func testConfirmationsAreAuthorized(t *testing.T) {
 	r := s.get(t, "confirm?do=revoke&path=/locks/one&node=/locks/one/x&seen=1")
 	require.Equal(t, http.StatusForbidden, r.StatusCode)
 	require.Contains(t, text(t, r), "only looking")
+}
+
+// TestTimelineOfTerms draws a former term, the time without a leader, and the term that goes on.
+func TestTimelineOfTerms(t *testing.T) { synctest.Test(t, testTimelineOfTerms) }
+
+func testTimelineOfTerms(t *testing.T) {
+	s := newStage(t)
+	const page = "election?path=/elections/one"
+	lead := func(id string) *election.Term {
+		term, err := election.New(s.zk.Member(t, id, framework.Config{}).Client, "/elections/one",
+			election.WithID(id)).Campaign(t.Context())
+		require.NoError(t, err)
+		return term
+	}
+	bars := func() (classes []string) {
+		body := text(t, s.get(t, page))
+		for _, bar := range regexp.MustCompile(`<rect class="(b-[a-z]+)" x="[0-9.]+%"`).FindAllStringSubmatch(body, -1) {
+			classes = append(classes, bar[1])
+		}
+		return classes
+	}
+	first := lead("<first>")
+	require.Equal(t, []string{"b-busy"}, bars())
+	time.Sleep(time.Minute)
+	require.NoError(t, first.Resign(t.Context()))
+	text(t, s.get(t, page))
+	time.Sleep(time.Minute)
+	require.Equal(t, []string{"b-rest", "b-missed"}, bars())
+	second := lead("second")
+	time.Sleep(time.Minute)
+	require.Equal(t, []string{"b-rest", "b-missed", "b-busy"}, bars())
+	require.Contains(t, text(t, s.get(t, page)), "<title>&lt;first&gt; leads, ")
+	require.NoError(t, second.Resign(t.Context()))
 }
