@@ -18,7 +18,7 @@ func TestFind(t *testing.T) {
 		require.NoError(t, cordoned.Cordon(t.Context(), "b", members.WithAbsentMember()))
 		double, err := barrier.NewDoubleBarrier(a.Client, "/groups/barrier", 1).Enter(t.Context())
 		require.NoError(t, err)
-		defer double.Leave(t.Context()) //nolint:errcheck // the test has ended
+		defer double.Leave(t.Context())
 		find := func(root string) (found []string) {
 			for path, err := range members.Find(t.Context(), a.Client, root) {
 				require.NoError(t, err)

@@ -136,7 +136,7 @@ func TestWatchesAreInOrder(t *testing.T) {
 				i := rng.IntN(len(peers))
 				switch rng.IntN(6) {
 				case 0:
-					_ = w.Expire(framework.SessionID(peers[i].sessionID()))
+					_ = w.Expire(peers[i].sessionID())
 				case 1:
 					lag := w.Lag
 					if i == 0 { // its server is the leader

@@ -17,7 +17,7 @@ func TestFind(t *testing.T) {
 			r, err := registry.New(m.Client, at[0]).Register(t.Context(), registry.Instance{Service: at[1], ID: at[2],
 				Address: "host", Port: 80})
 			require.NoError(t, err)
-			defer r.Close(t.Context()) //nolint:errcheck // the test has ended
+			defer r.Close(t.Context())
 		}
 		require.NoError(t, m.MakeDirs(t.Context(), "/services/none/other"))
 		find := func(root string) (found []string) {

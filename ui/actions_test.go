@@ -50,7 +50,7 @@ func testDeadLetterActions(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	ctx := t.Context()
 	q := queue.New(s.client, "/queues/one", queue.Text(), queue.WithMaxAttempts(1))
-	defer q.Close(context.Background()) //nolint:errcheck // the test has ended
+	defer q.Close(context.Background())
 	bury := func() {
 		require.NoError(t, q.Put(ctx, "item"))
 		d, err := q.Take(ctx)
@@ -169,7 +169,7 @@ func testRunActions(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	ctx := t.Context()
 	flows := workflow.New(s.client, "/flows")
-	defer flows.Close(context.Background()) //nolint:errcheck // the test has ended
+	defer flows.Close(context.Background())
 	_, err := workflow.NewKind[string, string]("kind").Start(ctx, flows, "run", "input")
 	require.NoError(t, err)
 	const page = "workflow?path=/flows&id=run"
@@ -210,7 +210,7 @@ func testActionsAreRecorded(t *testing.T) {
 	defer page.Close()
 	s := &stage{zk: zk, client: client, page: page}
 	q := queue.New(client, "/q", queue.Text())
-	defer q.Close(context.Background()) //nolint:errcheck // the test has ended
+	defer q.Close(context.Background())
 	require.NoError(t, q.Put(t.Context(), "item"))
 	form := url.Values{"do": {"pause-queue"}, "path": {"/q"}, "seen": {"goes on"}}
 	require.Equal(t, http.StatusSeeOther, s.post(t, "act", form, "User", "ann").StatusCode)

@@ -65,9 +65,20 @@ func TestPagesAreAccessible(t *testing.T) {
 		dark := i == 0
 		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {
 			p := &probed{pages: s.page, answers: make(chan string, len(all)), script: `
+// outside names what reaches beyond a page of 360 pixels, which is as wide as a phone: no window is as
+// narrow. What scrolls by itself may.
+function outside() {
+	if (innerWidth > 600) return [];
+	document.documentElement.style.width = "360px";
+	const scrolls = (e) => e && (getComputedStyle(e).overflowX.match(/auto|scroll/) || scrolls(e.parentElement));
+	const found = [...document.querySelectorAll("main *")].filter((e) =>
+		e.getBoundingClientRect().right > 361 && !e.closest("svg") && !scrolls(e.parentElement));
+	document.documentElement.style.width = "";
+	return found.map((e) => e.outerHTML.slice(0, 200));
+}
 axe.run().then((r) => fetch("answer", {method: "POST", body: JSON.stringify({
 	page: location.href, passed: r.passes.length, wide: document.documentElement.scrollWidth > innerWidth,
-	found: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join(" "))})}))
+	outside: outside(), found: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join(" "))})}))
 	.then((r) => r.text()).then((next) => { if (next) location.href = next; });`}
 			next := 1
 			p.reply = func(string) string {
@@ -87,10 +98,13 @@ axe.run().then((r) => fetch("answer", {method: "POST", body: JSON.stringify({
 					Passed int // rules
 					Wide   bool
 					Found  []string
+					// elements that do not fit into 360 pixels
+					Outside []string
 				}
 				require.NoError(t, json.Unmarshal([]byte(<-p.answers), &answer))
 				require.Empty(t, answer.Found, answer.Page)
 				require.Greater(t, answer.Passed, 15, answer.Page)
+				require.Empty(t, answer.Outside, answer.Page)
 				require.False(t, answer.Wide, "%s is wider than the window", answer.Page)
 			}
 		})

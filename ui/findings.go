@@ -140,7 +140,7 @@ func groupByCause(r monitor.Report, all []finding) []finding {
 	}
 	for _, q := range r.Queues {
 		if q.Held.Session != 0 {
-			holders[q.Path] = append(holders[q.Path], framework.SessionID(q.Held.Session))
+			holders[q.Path] = append(holders[q.Path], q.Held.Session)
 		}
 	}
 	var top []finding

@@ -41,7 +41,7 @@ func (u *UI) sessionRows(s *snapshot, id framework.SessionID) (rows []sessionRow
 		add("waits for", r.Waiters)
 	}
 	for _, q := range s.Queues {
-		if framework.SessionID(q.Held.Session) == id {
+		if q.Held.Session == id {
 			rows = append(rows, sessionRow{linkTo("queue", q.Path, u.root), "has an item of", q.Held.Node,
 				q.Held.Since})
 			name, host = cmp.Or(name, q.Held.Owner), cmp.Or(host, q.Held.Host)
@@ -100,7 +100,7 @@ func sessionsOf(s *snapshot) (rows []sessionsRow) {
 		}
 	}
 	for _, q := range s.Queues {
-		if id := framework.SessionID(q.Held.Session); id != 0 {
+		if id := q.Held.Session; id != 0 {
 			add(id, q.Held.Owner, q.Held.Host, q.Held.Since).Items++
 		}
 	}
