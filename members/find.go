@@ -55,7 +55,7 @@ func Find(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 			}
 			for i, node := range nodes {
 				switch {
-				case errors.Is(node.Err, framework.ErrNoNode), len(node.Data) > 0: // gone, or a barrier
+				case errors.Is(node.Err, framework.ErrNoNode), len(node.Data) > 0: // gone, or no group
 				case node.Err != nil && !yield("", failure.Wrap("find groups", paths[i], node.Err)):
 					return
 				case node.Err == nil && !yield(paths[i], nil):

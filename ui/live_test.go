@@ -143,10 +143,10 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 func TestADeadPeerFreesItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, ui.WithInterval(time.Hour))
-		ended := make(chan time.Time, 1)
+		ended := make(chan struct{}, 1)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.page.ServeHTTP(w, r)
-			ended <- time.Now()
+			ended <- struct{}{}
 		})}
 		listener := make(pipes)
 		served := make(chan error, 1)
@@ -164,8 +164,11 @@ func TestADeadPeerFreesItsStream(t *testing.T) {
 			}
 		}
 		require.Equal(t, 5, alive)
-		stopped := time.Now()
-		require.Less(t, (<-ended).Sub(stopped), 30*time.Second)
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Error("the stream goes on")
+		}
 		require.NoError(t, conn.Close())
 	})
 }
