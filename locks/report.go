@@ -104,7 +104,7 @@ const maxExcerpt = 4 << 10
 
 // entryOf describes a node by its data and its Stat.
 func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
-	e := Entry{Node: node, Session: framework.SessionID(st.EphemeralOwner), Token: st.Czxid, Since: st.Ctime.UTC()}
+	e := Entry{Node: node, Session: st.EphemeralOwner, Token: st.Czxid, Since: st.Ctime.UTC()}
 	if kind == ElectionLock && len(data) > 0 && !bytes.Equal(data, revokeMark) {
 		e.Owner = printableExcerpt(data)
 		return e

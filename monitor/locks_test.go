@@ -128,10 +128,10 @@ func TestLargeSession(t *testing.T) {
 		w.watch("x", monitor.WithSessionBytes(5*(len(contender("/app/lock", 0))+4)-1))
 		w.looks(1)
 		session := m.Status().SessionID
-		require.Equal(t, []string{"x begins large session " + framework.SessionID(session).String()}, w.news())
+		require.Equal(t, []string{"x begins large session " + session.String()}, w.news())
 		w.remove(m, contender("/app/lock", 4))
 		w.looks(2)
-		require.Equal(t, []string{"x ends large session " + framework.SessionID(session).String()}, w.news())
+		require.Equal(t, []string{"x ends large session " + session.String()}, w.news())
 	})
 }
 

@@ -97,7 +97,7 @@ func describeItem(path, id, node string) string {
 
 // describeConsumer names a consumer by its own name, if it has stored one, and by its session.
 func describeConsumer(c queue.InFlightItem) string {
-	session := framework.SessionID(c.Session)
+	session := c.Session
 	if c.Owner == "" {
 		return fmt.Sprintf("the consumer with session %s", session)
 	}

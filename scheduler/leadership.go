@@ -74,9 +74,8 @@ func (l *leadership) campaignUntilFailure(ctx context.Context) error {
 			}
 		}
 		resign()
-		<-ended
-		if ctx.Err() != nil {
-			return nil
+		if err := <-ended; err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
 }

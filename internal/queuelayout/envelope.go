@@ -141,7 +141,7 @@ func DecodeItem(data []byte, stat framework.Stat) (Envelope, error) {
 	return e, err
 }
 
-// Enqueued is the time of the item's put, by the ensemble's clock.
+// EnqueuedAt is the time of the item's put, by the ensemble's clock.
 func (h Header) EnqueuedAt() time.Time { return time.UnixMilli(h.Put) }
 
 // maxReason bounds what is kept of an error's text.

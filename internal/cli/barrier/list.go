@@ -176,13 +176,13 @@ func memberCells(role cli.Cell, m barrier.Member) []cli.Cell {
 	return []cli.Cell{role, cli.PlainCell(cli.ShortenText(m.Owner)), cli.PlainCell(cli.ShortenText(m.Host)),
 		cli.PlainCell(cli.FormatCount(m.PID)),
 		cli.PlainCell(cli.FormatSince(m.Since, time.Now())),
-		cli.DimCell(framework.SessionID(m.Session).String())}
+		cli.DimCell(m.Session.String())}
 }
 
 func gateRow(r *barrier.Report) []cli.Cell {
 	until := cli.PlainCell("it is lowered")
 	if r.RaisedBy.Session != 0 {
-		until = cli.PlainCell("session " + framework.SessionID(r.RaisedBy.Session).String() + " ends")
+		until = cli.PlainCell("session " + r.RaisedBy.Session.String() + " ends")
 	}
 	return []cli.Cell{nameBelow(cli.GatesDir, r.Path), cli.PlainCell(cli.ShortenText(r.RaisedBy.Owner)),
 		cli.PlainCell(cli.ShortenText(r.RaisedBy.Host)), cli.PlainCell(cli.FormatSince(r.RaisedBy.Since, time.Now())),

@@ -124,7 +124,7 @@ func CandidateTable(path string, all []election.Candidate) *cli.Table {
 		}
 		t.AddRow(role, cli.PlainCell(cli.ShortenText(c.ID)), cli.PlainCell(cli.FormatCount(c.Priority)),
 			cli.PlainCell(cli.FormatSince(c.Since, time.Now())), cli.PlainCell(cli.FormatCount(c.Number)),
-			cli.PlainCell(strconv.FormatInt(c.Token, 10)), cli.PlainCell(framework.SessionID(c.Session).String()),
+			cli.PlainCell(strconv.FormatInt(c.Token, 10)), cli.PlainCell(c.Session.String()),
 			cli.DimCell(cli.FormatMetadata(c.Metadata)))
 	}
 	return t

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 )
 
@@ -40,7 +39,7 @@ func printClaims(ctx context.Context, streams *cli.Streams, q *queueCommand) err
 		}
 		session, since, put := cli.DimCell("none"), cli.DimCell("-"), cli.DimCell("-")
 		if c.Session != 0 {
-			session, since = cli.PlainCell(framework.SessionID(c.Session).String()),
+			session, since = cli.PlainCell(c.Session.String()),
 				cli.PlainCell(cli.FormatAge(now.Sub(c.Since)))
 		}
 		if !c.Enqueued.IsZero() {

@@ -86,7 +86,7 @@ func takeBackQuestion(c queue.InFlightItem, item string) string {
 
 // claimant names the consumer of a claim as well as it is known.
 func claimant(c queue.InFlightItem) string {
-	parts := []string{"session " + framework.SessionID(c.Session).String()}
+	parts := []string{"session " + c.Session.String()}
 	if c.PID != 0 {
 		parts = append([]string{fmt.Sprintf("process %d", c.PID)}, parts...)
 	}

@@ -205,7 +205,7 @@ func (w *treeWatcher) forward(path string, watch *framework.Watch) (stop func())
 // compare reports how a node differs from before.
 func (w *treeWatcher) compare(path string, before, now *watchedNode, data []byte) error {
 	change := nodeChange{Path: path, Version: now.Version, Mzxid: now.Mzxid,
-		Session: framework.SessionID(now.EphemeralOwner)}
+		Session: now.EphemeralOwner}
 	switch {
 	case before == nil && !w.begun:
 		return nil

@@ -59,7 +59,7 @@ func FormatTaken(r workflow.Info) string {
 	case r.Taken == nil:
 		return ""
 	}
-	session := framework.SessionID(r.Taken.Session).String()
+	session := r.Taken.Session.String()
 	if r.Taken.Member == "" { // of an older release
 		return session
 	}
@@ -259,7 +259,7 @@ func WorkflowView(r ListedRun) workflowJSON {
 		Changed: r.Changed.UTC(), Signals: r.Signals,
 	}
 	if r.Taken != nil {
-		session := framework.SessionID(r.Taken.Session)
+		session := r.Taken.Session
 		v.Session, v.Member, v.Taken = &session, r.Taken.Member, cli.KnownTime(r.Taken.At.UTC())
 	}
 	for _, s := range r.Steps {
