@@ -58,7 +58,7 @@ func TestQueueLinesAndCommands(t *testing.T) {
 	require.Equal(t, "1198\t0\t0\n", s.ok("queue", "len", "work"))
 	out = s.ok("queue", "take", "work", "-n", "1198", "--json")
 	require.Equal(t, 1198, strings.Count(out, "\n"))
-	require.Contains(t, out, `{"item":"line 1199","attempt":1,"put":"`)
+	require.Contains(t, out, `{"item":"line 1199","attempt":1,"enqueued":"`)
 }
 
 func TestALineThatIsTooLongIsNamed(t *testing.T) {
@@ -226,11 +226,11 @@ func TestQueueHeaders(t *testing.T) {
 		require.NotRegexp(t, `[^ -~\n]`, out)
 		v := decode(t, out)
 		require.Equal(t, want, v["headers"], command)
-		require.NotEmpty(t, v["put"])
+		require.NotEmpty(t, v["enqueued"])
 		if put == nil {
-			put = v["put"]
+			put = v["enqueued"]
 		}
-		require.Equal(t, put, v["put"], "each command shows the first put")
+		require.Equal(t, put, v["enqueued"], "each command shows the first put")
 	}
 }
 
