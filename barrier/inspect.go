@@ -71,7 +71,8 @@ type Member struct {
 	Session framework.SessionID `json:"session,omitempty"`
 }
 
-// MarshalJSON returns the member with "owner_base64" and "host_base64" for texts that are not UTF-8.
+// MarshalJSON returns the member with "owner_base64" and "host_base64" for texts that are not
+// UTF-8.
 func (m Member) MarshalJSON() ([]byte, error) {
 	type fields Member
 	m.Since = reportjson.Time(m.Since)

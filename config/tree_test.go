@@ -351,7 +351,7 @@ func TestATreeShowsNoOlderMoment(t *testing.T) {
 						if s, err := w.a.Session(ctx); err == nil && tossed(rng) {
 							_ = w.Expire(s.ID())
 						} else if err == nil {
-							_, _ = w.Lag(int64(s.ID()))
+							_, _ = w.Lag(s.ID())
 						}
 						cancel()
 					default:
@@ -456,7 +456,7 @@ func TestATreeReadsBehindASync(t *testing.T) {
 		w.writeKeys(map[string]string{"billing/x": "1"})
 		s, err := w.a.Session(t.Context())
 		require.NoError(t, err)
-		_, err = w.LagAsLeader(int64(s.ID()))
+		_, err = w.LagAsLeader(s.ID())
 		require.NoError(t, err)
 		w.writeKeys(map[string]string{"billing/x": "2"})
 		loaded, err := w.tree(w.a).Load(t.Context())

@@ -119,7 +119,7 @@ func TestLoadReadsBehindASync(t *testing.T) {
 		w.write(`{"rate":1}`)
 		s, err := w.a.Session(t.Context())
 		require.NoError(t, err)
-		_, err = w.LagAsLeader(int64(s.ID()))
+		_, err = w.LagAsLeader(s.ID())
 		require.NoError(t, err)
 		w.write(`{"rate":2}`)
 		loaded, err := w.limits(w.a).Load(t.Context())

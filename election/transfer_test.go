@@ -349,7 +349,7 @@ func TestTransferBehindALaggingServer(t *testing.T) {
 				term := got(t, began)
 				s, err := a.client.Session(t.Context())
 				require.NoError(t, err)
-				catchUp, err := w.Lag(int64(s.ID()))
+				catchUp, err := w.Lag(s.ID())
 				require.NoError(t, err)
 				defer catchUp()
 				next, _ := reigns(t.Context(), b.Election)

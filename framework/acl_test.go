@@ -22,8 +22,8 @@ func withAuth(cfg framework.Config, credentials string) framework.Config {
 }
 
 // TestAnACLIsRead: as the servers store it to those who may change it, without hashes to those who
-// may read the node, and not at all to others. internal/proof/conformance has the servers' side of it, on
-// real ones too.
+// may read the node, and not at all to others. internal/proof/conformance has the servers' side of
+// it, on real ones too.
 func TestAnACLIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
@@ -95,8 +95,36 @@ func TestAnACLIsReplaced(t *testing.T) {
 			framework.ErrInvalid)
 		require.ErrorIs(t, bob.SetACL(ctx, "/none", framework.Open()), framework.ErrNoNode)
 		require.ErrorIs(t, bob.SetACL(ctx, "none", framework.Open()), framework.ErrInvalidPath)
-		require.NoError(t, bob.Sync(ctx, "/a"))
-		require.ErrorIs(t, bob.Sync(ctx, "a"), framework.ErrInvalidPath)
+	})
+}
+
+// TestSyncOfAClientBringsItsServerUpToDate, also when its connection is cut meanwhile.
+func TestSyncOfAClientBringsItsServerUpToDate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		a, b := zk.Member(t, "a", config), zk.Member(t, "b", config)
+		require.NoError(t, a.Create(ctx, "/a", []byte("old"), framework.Persistent))
+		written := "old"
+		for _, cut := range []bool{false, true} {
+			before := written
+			written += "er"
+			_, err := zk.Lag(session(t, b).ID())
+			require.NoError(t, err)
+			_, err = a.Set(ctx, "/a", []byte(written), framework.AnyVersion)
+			require.NoError(t, err)
+			if cut {
+				zk.DropReply(1, zktest.Match{Session: int64(session(t, b).ID())})
+			} else {
+				data, _, err := b.Get(ctx, "/a")
+				require.NoError(t, err)
+				require.Equal(t, before, string(data), "its server lags behind")
+			}
+			require.NoError(t, b.Sync(ctx, "/a"))
+			data, _, err := b.Get(ctx, "/a")
+			require.NoError(t, err)
+			require.Equal(t, written, string(data))
+		}
+		require.ErrorIs(t, b.Sync(ctx, "a"), framework.ErrInvalidPath)
 	})
 }
 

@@ -60,7 +60,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 			continue
 		}
 		if err := set(&o); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, fmt.Errorf("%w: %w", errInvalidConfig, err)
 		}
 	}
 	for _, credential := range cfg.Auth {
@@ -88,7 +88,7 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 		}
 		var err error
 		if c.setup.watchdog, c.setup.dial, err = newWatchdogFeed(cfg, o.dial, o.clock, c.log); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, fmt.Errorf("%w: %w", errInvalidConfig, err)
 		}
 	}
 	return c, nil

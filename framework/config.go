@@ -150,7 +150,7 @@ func (c Config) Validate() error {
 	}
 	if c.Root != "" {
 		if err := ValidatePath(c.Root); err != nil {
-			return fmt.Errorf("%w: Root: %w", ErrInvalid, err)
+			return fmt.Errorf("%w: Root: %w", errInvalidConfig, err)
 		}
 	}
 	for i, a := range c.Auth {
@@ -178,7 +178,7 @@ func (c Config) defaultACL() []ACL {
 }
 
 func invalidConfig(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	return fmt.Errorf("%w: "+format, append([]any{errInvalidConfig}, args...)...)
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -376,7 +376,7 @@ func (c *Config) readAuthFromEnv() error {
 
 // withVariable returns an error of invalidConfig that names the variable which led to it.
 func withVariable(variable string, err error) error {
-	return invalidConfig("%s: %s", variable, strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+	return invalidConfig("%s: %s", variable, strings.TrimPrefix(err.Error(), errInvalidConfig.Error()+": "))
 }
 
 // CredentialFromFile returns a credential whose secret is the content of a file, without blanks

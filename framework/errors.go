@@ -120,6 +120,9 @@ var (
 	ErrTooLarge = failure.Sentinel("too large")
 )
 
+// errInvalidConfig is ErrInvalid of a configuration.
+var errInvalidConfig = failure.KindOf(ErrInvalid, "invalid configuration")
+
 // OpError is the error of one operation on one path. Op is the operation, such as "create" or
 // "lock". Path is the znode path below the client's root. Err is the reason; Unwrap returns it.
 type OpError = failure.OpError

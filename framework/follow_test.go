@@ -94,9 +94,9 @@ func TestSyncBringsTheServerUpToDate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		a, b := zk.Member(t, "a", config), zk.Member(t, "b", config)
-		for _, lag := range []func(int64) (func(), error){zk.Lag, zk.LagAsLeader} {
+		for _, lag := range []func(framework.SessionID) (func(), error){zk.Lag, zk.LagAsLeader} {
 			for _, path := range []string{"/", "/n", "/missing", "/missing/too"} {
-				catchUp, err := lag(int64(session(t, a).ID()))
+				catchUp, err := lag(session(t, a).ID())
 				require.NoError(t, err)
 				require.NoError(t, b.CreateIfMissing(t.Context(), "/n", nil, framework.Persistent))
 				_, err = b.Set(t.Context(), "/n", []byte(path), framework.AnyVersion)
@@ -117,7 +117,7 @@ func TestFollowStartsAfterSync(t *testing.T) {
 		zk := zktest.Start(t)
 		a, b := zk.Member(t, "a", config), zk.Member(t, "b", config)
 		require.NoError(t, b.Create(ctx, "/n", []byte("old"), framework.Persistent))
-		_, err := zk.LagAsLeader(int64(session(t, a).ID()))
+		_, err := zk.LagAsLeader(session(t, a).ID())
 		require.NoError(t, err)
 		_, err = b.Set(ctx, "/n", []byte("new"), 0)
 		require.NoError(t, err)
@@ -276,7 +276,7 @@ func TestFollowUnderRandomFaults(t *testing.T) {
 				case 1:
 					_ = zk.Expire(s.ID()) // perhaps it has no connection
 				case 2:
-					_, _ = zk.Lag(int64(s.ID()))
+					_, _ = zk.Lag(s.ID())
 				case 3:
 					zk.DropReply(1+r.IntN(2),
 						zktest.Match{Session: int64(s.ID()),

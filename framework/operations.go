@@ -40,9 +40,10 @@ func (s *Session) ACL(ctx context.Context, path string) ([]ACL, Stat, error) {
 }
 
 // SetACL gives a node another ACL, whichever it has, for example when a service gets other
-// credentials. Other clients see it at once; nodes below keep theirs. When the answer is lost,
+// credentials. The servers check it from then on; nodes below keep theirs. When the answer is lost,
 // SetACL repeats the request, and may so replace what another client has set meanwhile. The error
-// wraps ErrInvalid without any entry, ErrNoNode, or ErrNoAuth if this client has no PermAdmin.
+// wraps ErrInvalid without any entry or with one that the servers refuse, ErrNoNode, or ErrNoAuth
+// if this client has no PermAdmin.
 //
 // A client that may not read a node of its recipe any more fails with ErrNoAuth: leave yourself in
 // the ACL until the last program has the new credentials.

@@ -183,7 +183,7 @@ func TestACounterIsCompared(t *testing.T) {
 		require.NoError(t, a.CompareAndSet(t.Context(), 0, 5))
 		require.ErrorIs(t, b.CompareAndSet(t.Context(), 0, 6), ids.ErrChanged)
 		require.NoError(t, b.Set(t.Context(), 7))
-		_, err := w.LagAsLeader(int64(w.session(m).ID()))
+		_, err := w.LagAsLeader(w.session(m).ID())
 		require.NoError(t, err)
 		require.NoError(t, b.Set(t.Context(), 8))
 		require.NoError(t, a.CompareAndSet(t.Context(), 8, 9), "its server shows 7")

@@ -211,7 +211,7 @@ func TestASequenceBehindALaggingServer(t *testing.T) {
 		g := newGiven(t)
 		g.take(a, 1)
 		for range 10 {
-			_, err := w.LagAsLeader(int64(w.session(m).ID()))
+			_, err := w.LagAsLeader(w.session(m).ID())
 			require.NoError(t, err)
 			g.take(b, 8)
 			g.take(a, 8)

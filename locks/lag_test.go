@@ -15,7 +15,7 @@ import (
 func (w *world) lagging(m *zktest.Member) {
 	s, err := m.Session(w.t.Context())
 	require.NoError(w.t, err)
-	catchUp, err := w.zk.Lag(int64(s.ID()))
+	catchUp, err := w.zk.Lag(s.ID())
 	require.NoError(w.t, err)
 	w.t.Cleanup(catchUp)
 }

@@ -56,8 +56,8 @@ func TestBadPermitRecordIsRefusedByName(t *testing.T) {
 	}
 }
 
-// TestPermitsAreReturnedInTheTimeOfACleanup: the servers do not delete them, and the caller's context
-// does not end.
+// TestPermitsAreReturnedInTheTimeOfACleanup: the servers do not delete them, and the caller's
+// context does not end.
 func TestPermitsAreReturnedInTheTimeOfACleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := zktest.Start(t)

@@ -115,8 +115,8 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 }
 
 // TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain: the first try has written the request, its
-// reply is lost, and the member has answered and was uncordoned before the second try. The second try
-// makes a new request, which the former answer does not fit.
+// reply is lost, and the member has answered and was uncordoned before the second try. The second
+// try makes a new request, which the former answer does not fit.
 func TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o, p := w.peer("a"), w.peer("o"), w.peer("p")
@@ -149,7 +149,7 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 		w := &world{zktest.Start(t, zktest.WithFollowers()), t}
 		o, p := w.peer("o"), w.peer("p")
 		require.NoError(t, o.Cordon(t.Context(), "a", members.WithAbsentMember(), members.WithReason("first")))
-		hold, err := w.Follower(int64(o.sessionID()))
+		hold, err := w.Follower(o.sessionID())
 		require.NoError(t, err)
 		slow := w.DelayReplies(time.Second,
 			zktest.Match{Op: zktest.OpExists, Session: int64(o.sessionID()), Path: path + "/_cordon_a"})

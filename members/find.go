@@ -18,7 +18,8 @@ const (
 	findChunk = 100    // directories whose data Find reads in one request
 )
 
-// hasMembers reports whether a directory with these children may be a group: it has a member or a cordon.
+// hasMembers reports whether a directory with these children may be a group: it has a member or a
+// cordon.
 func hasMembers(children []string) bool {
 	return slices.ContainsFunc(children, func(name string) bool {
 		return strings.HasPrefix(name, cordonPrefix) ||
@@ -28,8 +29,8 @@ func hasMembers(children []string) bool {
 
 // Find yields the paths of the groups at and below root, a directory before its children, names in
 // their order. It takes for a group a directory without data that has a member of this package or a
-// cordon: so it does not find empty groups, nor those that only Curator's members are in. Nothing is
-// written.
+// cordon: so it does not find empty groups, nor those that only Curator's members are in. Nothing
+// is written.
 //
 // It yields an error for a directory that it may not read (framework.ErrNoAuth), and goes on.
 // Otherwise an error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/members"
 )
 
-// TestFind finds groups with members and groups with only a cordon, and takes neither a barrier nor a
-// node with data for a group.
+// TestFind finds groups with members and groups with only a cordon, and takes neither a barrier nor
+// a node with data for a group.
 func TestFind(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.peer("a")

@@ -142,7 +142,7 @@ func TestWatchesAreInOrder(t *testing.T) {
 					if i == 0 { // its server is the leader
 						lag = w.LagAsLeader
 					}
-					if catchUp, err := lag(int64(peers[i].sessionID())); err == nil {
+					if catchUp, err := lag(peers[i].sessionID()); err == nil {
 						time.AfterFunc(rand.N(3*time.Second), catchUp)
 					}
 				case 2:
@@ -213,7 +213,7 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 func TestAWatchBeginsWithASync(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
-		_, err := w.LagAsLeader(int64(o.sessionID()))
+		_, err := w.LagAsLeader(o.sessionID())
 		require.NoError(t, err)
 		a.join("a")
 		for view, err := range o.Follow(t.Context()) {
@@ -221,7 +221,7 @@ func TestAWatchBeginsWithASync(t *testing.T) {
 			require.Len(t, view.Members, 1)
 			break
 		}
-		_, err = w.LagAsLeader(int64(o.sessionID()))
+		_, err = w.LagAsLeader(o.sessionID())
 		require.NoError(t, err)
 		a.join("b")
 		view, err := o.Inspect(t.Context())

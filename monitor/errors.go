@@ -6,4 +6,5 @@ import "github.com/lockstep-go/lockstep/internal/failure"
 var (
 	errOption  = failure.KindOf(failure.ErrInvalid, "invalid option")
 	errForeign = failure.KindOf(failure.ErrForeign, "path is used by a monitor of another root")
+	errPanic   = failure.KindOf(failure.ErrPanic, "it panicked")
 )

@@ -15,9 +15,6 @@ import (
 // returned.
 var errBusy = errors.New("an earlier call of the function of WithOnEvent has not returned")
 
-// errPanicked is the error of a function that has panicked or ended its goroutine.
-var errPanicked = errors.New("it panicked")
-
 // eventCaller calls the function of WithOnEvent, one call at a time.
 type eventCaller struct {
 	f       func(context.Context, Event) error // or nil
@@ -49,7 +46,7 @@ func (c *eventCaller) callWithEvent(ctx context.Context, e Event) error {
 		fmt.Errorf("the function of WithOnEvent has not returned within %v", c.timeout))
 	done := make(chan error, 1)
 	c.calls.Go(func() {
-		err := usercode.Call(c.log, errPanicked, "the function of WithOnEvent", nil,
+		err := usercode.Call(c.log, errPanic, "the function of WithOnEvent", nil,
 			func() error { return c.f(ctx, e) })
 		<-c.busy
 		done <- err

@@ -365,7 +365,7 @@ func (c *claimedItem) tellDead(letter DeadLetter) {
 	}
 	st := c.session.store
 	c.session.queueTasks.Start(func() {
-		_ = usercode.Call(st.client.Logger(), errPanicked, "the function of WithOnDead", // the log has it
+		_ = usercode.Call(st.client.Logger(), errPanic, "the function of WithOnDead", // the log has it
 			[]any{"path", st.nodes.Path, "item", c.node}, func() error { f(letter); return nil })
 	})
 }

@@ -89,11 +89,9 @@ func (e *MismatchError) Unwrap() error { return errMismatch }
 // errNoDedup is the error of a put with an id into a queue that does not remember ids.
 var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make it with WithDedup", errOption)
 
-// errPanicked is the error of a function of the user that has panicked or ended its goroutine.
-var errPanicked = errors.New("panic")
-
 // Kinds of errors of package framework, with texts of their own.
 var (
+	errPanic     = failure.KindOf(failure.ErrPanic, "panic")
 	errUnknown   = failure.KindOf(framework.ErrOutcomeUnknown, "outcome unknown")
 	errUnknownID = failure.KindOf(failure.ErrNotFound, "unknown id")
 	errRefused   = failure.KindOf(failure.ErrRefused, "an operation of the caller was refused")

@@ -35,7 +35,8 @@ type InFlightItem struct {
 	// Since is when the consumer claimed the item, by the ensemble's clock. In a strict queue it is
 	// when the consumer has got the queue's lock.
 	Since time.Time `json:"since,omitzero"`
-	// Enqueued is when the item was put, by the ensemble's clock, or zero if the item could not be read.
+	// Enqueued is when the item was put, by the ensemble's clock, or zero if the item could not be
+	// read.
 	Enqueued time.Time `json:"enqueued,omitzero"`
 	// Attempt counts from 1 how often the item was claimed, as Delivery.Attempt does. It is 0 if
 	// the item cannot be read.

@@ -197,8 +197,8 @@ func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 	}
 }
 
-// eachItem yields the items of chains in order. On request it removes empty segments before the last
-// one of a chain.
+// eachItem yields the items of chains in order. On request it removes empty segments before the
+// last one of a chain.
 func eachItem(ctx context.Context, s *framework.Session, removeEmpty bool,
 	chains ...queuelayout.Chain) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {

@@ -204,7 +204,7 @@ func (w *workers[T]) handleItem(d *Delivery[T]) {
 	}
 	log := w.q.engine.store.client.Logger()
 	attrs := []any{"path", w.q.Path(), "item", d.Node()}
-	err := usercode.Call(log, errPanicked, "the handler of an item", attrs,
+	err := usercode.Call(log, errPanic, "the handler of an item", attrs,
 		func() error { return w.handler(ctx, d) })
 	if settled := w.settleByResult(context.Cause(ctx), d, err); settled != nil && !errors.Is(settled, ErrSettled) {
 		log.Warn("the item of a handler could not be settled; it may be delivered again",

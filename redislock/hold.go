@@ -51,8 +51,9 @@ func (h *hold) Remaining() time.Duration     { return h.expiry.remaining() }
 // CleanupTimeout is a third of the expiry: after that others may have the lock soon anyway.
 func (h *hold) CleanupTimeout() time.Duration { return h.contender.opts.expiry / 3 }
 
-// alarms keeps an alarm for a moment that never rings. The first alarm of a process opens a timer of
-// the operating system, and the last one closes it, which takes a tenth of the time of a free lock.
+// alarms keeps an alarm for a moment that never rings. The first alarm of a process opens a timer
+// of the operating system, and the last one closes it, which takes a tenth of the time of a free
+// lock.
 type alarms struct {
 	mu   sync.Mutex
 	one  clock.Alarm // nil when there was no lease for a moment
@@ -130,7 +131,7 @@ func (h *hold) tellRenewalError(err error) {
 		return
 	}
 	err = fmt.Errorf("renew %s, %v left: %w", h.contender.name, h.Remaining().Round(time.Millisecond), err)
-	_ = usercode.Call(o.log, errors.New("the function of WithOnRenewalError panicked"), // the log has it
+	_ = usercode.Call(o.log, failure.ErrPanic, // the log has it
 		"the function of WithOnRenewalError", []any{"lock", h.contender.name}, func() error {
 			o.onRenewalError(err)
 			return nil

@@ -78,10 +78,12 @@ func (i Instance) HostPort(tls bool) string {
 
 // Validate returns why Register refuses an instance, or nil, without a request. The error wraps
 // framework.ErrInvalid. An ID and a Weight that are missing are chosen by Register.
-func (i Instance) Validate() error { return i.withDefaults().checkFields() }
+func (i Instance) Validate() error { return i.prepare().checkFields() }
 
-// withDefaults returns the instance with what Register chooses.
-func (i Instance) withDefaults() Instance {
+// prepare returns a copy of the instance as Register registers it.
+func (i Instance) prepare() Instance {
+	i = i.cloneInstance()
+	i.normalizeText()
 	if i.ID == "" {
 		i.ID = uuid.NewString()
 	}

@@ -194,7 +194,7 @@ func (p *Pool) Follow(ctx context.Context) iter.Seq2[[]Instance, error] {
 			p.mu.Lock()
 			l, updated, err := p.list.Load(), p.updated, p.failed
 			p.mu.Unlock()
-			closed := errors.Is(err, errClosed) || errors.Is(err, framework.ErrClosed)
+			closed := errors.Is(err, framework.ErrClosed)
 			switch {
 			case l != nil:
 				if all := l.copyInstances(); !yielded || !reflect.DeepEqual(all, shown) {
@@ -280,7 +280,7 @@ func (p *Pool) storeFailure(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = err
-	if errors.Is(err, errClosed) || errors.Is(err, framework.ErrClosed) {
+	if errors.Is(err, framework.ErrClosed) {
 		p.list.Store(nil)
 	}
 	close(p.updated)

@@ -92,7 +92,7 @@ func TestAPoolIgnoresAnEmptyListOfALaggingServer(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("c")
 		s := w.session(m)
-		_, err := w.LagAsLeader(int64(s.ID()))
+		_, err := w.LagAsLeader(s.ID())
 		require.NoError(t, err)
 		w.register(w.member("a"), "one")
 		p := w.pool(m)
@@ -117,7 +117,7 @@ func TestAPoolIgnoresAnEmptyListOfALaggingLeader(t *testing.T) {
 		m.Link.Delay(10 * time.Millisecond)
 		for {
 			time.Sleep(time.Millisecond)
-			if _, err := w.LagAsLeader(int64(w.session(m).ID())); err == nil {
+			if _, err := w.LagAsLeader(w.session(m).ID()); err == nil {
 				break
 			}
 		}

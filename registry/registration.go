@@ -69,8 +69,7 @@ type pendingChange struct {
 // is under way or has created the node, the node is deleted in the background. While the connection
 // is lost, that may last until the session ends.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
-	i = i.cloneInstance().withDefaults()
-	i.normalizeText()
+	i = i.prepare()
 	o, err := recipe.ApplyOptions(registerOptions{linger: 2 * time.Second}, opts)
 	if err == nil {
 		err = i.checkFields()

@@ -86,7 +86,10 @@ func TestALostReplyRegistersOnce(t *testing.T) {
 func TestAnIDOfAnotherSession(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
-		require.NoError(t, registry.Instance{Service: billing, Address: "a", Port: 1}.Validate())
+		given := registry.Instance{Service: billing, Address: "a", Port: 1, Disabled: "\xff", URISpec: "\xff"}
+		require.NoError(t, given.Validate(), "Register chooses and mends what is missing")
+		require.Equal(t, registry.Instance{Service: billing, Address: "a", Port: 1, Disabled: "\xff", URISpec: "\xff"},
+			given)
 		g := w.register(m, "one")
 		b := w.member("b")
 		_, err := registry.New(b.Client, base).Register(t.Context(),

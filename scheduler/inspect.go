@@ -365,7 +365,11 @@ func (r *JobReport) addFindings() {
 		r.Findings = append(r.Findings, Finding{problem, since, fmt.Sprintf(format, args...)})
 	}
 	schedule, err := r.Schedule()
-	if hasTicks := err != nil || r.Overdue.Count > 0 || !schedule.Next(r.At).IsZero(); r.Owner == nil && hasTicks {
+	// not a job of At that has run, or whose time is over
+	hasWork := err != nil || r.Overdue.Count > 0 || len(r.Running)+len(r.State.Pending) > 0 ||
+		!schedule.Next(r.At).IsZero()
+	switch {
+	case r.Owner == nil && hasWork:
 		text := r.withoutOwner()
 		if r.Overdue.Count > 0 {
 			text += fmt.Sprintf("; %s due since %s", countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From))
@@ -374,7 +378,7 @@ func (r *JobReport) addFindings() {
 		}
 		// zero if no tick is due: the servers do not tell when the members left
 		add(ProblemNoMember, r.Overdue.From, "%s", text)
-	} else if r.Owner != nil && r.Overdue.Count > 0 {
+	case r.Owner != nil && r.Overdue.Count > 0:
 		add(ProblemOverdue, r.Overdue.From, "%s overdue since %s, although %s has the job",
 			countOf(r.Overdue.Count, "tick"), formatInstant(r.Overdue.From), r.Owner.ID)
 	}

@@ -28,6 +28,10 @@ func TestAJobAtATimeRunsOnce(t *testing.T) {
 		require.Empty(t, report.Members)
 		require.Zero(t, report.Next(time.Now()))
 		require.Empty(t, report.Findings, "nobody has to run it any more")
+		require.NoError(t, w.member("e", nil).Trigger(t.Context(), "j"))
+		report, err = w.member("f", nil).Inspect(t.Context(), "j")
+		require.NoError(t, err)
+		require.Len(t, report.Findings, 1, "a run waits for a member")
 	})
 }
 

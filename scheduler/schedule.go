@@ -78,8 +78,8 @@ func (e everySchedule) ticksUntil(t time.Time) int64 {
 	return n
 }
 
-// At is the spec of a job that runs once, at a time that is cut to whole seconds: "@at" and the time
-// in RFC 3339.
+// At is the spec of a job that runs once, at a time that is cut to whole seconds: "@at" and the
+// time in RFC 3339.
 //
 // All members must give the same time: one that is known to all, such as the end of a contract, not
 // one that is counted from the start of the process. If no member can run the job at its time, the

@@ -61,8 +61,8 @@ type Action struct {
 	// Node is what the action is about at the path: the holder's node, the id of a candidate, a member
 	// or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string
-	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state of a
-	// job, a queue or a member, the number of dead letters, the UUID of a run, or the version of a
+	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state of
+	// a job, a queue or a member, the number of dead letters, the UUID of a run, or the version of a
 	// value. The action is refused if that is not so any more.
 	Seen string
 	// Signal is the name of ActionSignalRun's signal, and Data its data as JSON. Both are "" until the
@@ -204,7 +204,8 @@ func (u *UI) jobOf(ctx context.Context, a Action) (*scheduler.Scheduler, schedul
 	return jobs, report, err
 }
 
-// seenOfJob is what a page has seen of a job. A job that was removed and registered again is another.
+// seenOfJob is what a page has seen of a job. A job that was removed and registered again is
+// another.
 func seenOfJob(r scheduler.JobReport) string {
 	return fmt.Sprintf("%s since %d", pausedText(!r.Paused.IsZero()), r.Registered.UnixMilli())
 }
@@ -263,8 +264,8 @@ func resumeQueue(ctx context.Context, u *UI, a Action) error {
 	return u.withQueue(ctx, a, func(q *queue.Queue[[]byte]) error { return q.Resume(ctx) })
 }
 
-// withRun calls f with the workflows at the path if the run is the one that was seen, and in a state in
-// which f makes sense.
+// withRun calls f with the workflows at the path if the run is the one that was seen, and in a
+// state in which f makes sense.
 func (u *UI) withRun(ctx context.Context, a Action, fits func(workflow.State) bool,
 	f func(*workflow.Workflows) error) error {
 	w := workflow.New(u.client, a.Path)

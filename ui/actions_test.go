@@ -43,7 +43,8 @@ func (s *stage) refused(t *testing.T, form url.Values, now string) {
 	require.Contains(t, body, "Back to the page")
 }
 
-// TestDeadLetterActions puts dead letters back and deletes them, and refuses to when there are others.
+// TestDeadLetterActions puts dead letters back and deletes them, and refuses to when there are
+// others.
 func TestDeadLetterActions(t *testing.T) { synctest.Test(t, testDeadLetterActions) }
 
 func testDeadLetterActions(t *testing.T) {
@@ -95,7 +96,8 @@ func testDeadLetterActions(t *testing.T) {
 	s.refused(t, purge, "Now the queue has 0 dead letters.")
 }
 
-// TestMemberActions cordons, drains and uncordons a member, and refuses to when its state is another.
+// TestMemberActions cordons, drains and uncordons a member, and refuses to when its state is
+// another.
 func TestMemberActions(t *testing.T) { synctest.Test(t, testMemberActions) }
 
 func testMemberActions(t *testing.T) {

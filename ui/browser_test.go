@@ -53,8 +53,8 @@ func (p *probed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestPagesAreAccessible examines each page with axe-core, under the page's own policy, in narrow and
-// wide windows and in both colour schemes. It names the pages that have problems.
+// TestPagesAreAccessible examines each page with axe-core, under the page's own policy, in narrow
+// and wide windows and in both colour schemes. It names the pages that have problems.
 func TestPagesAreAccessible(t *testing.T) {
 	browser.Require(t)
 	require.FileExists(t, "../bin/axe.min.js", "make test-tools")
@@ -65,8 +65,8 @@ func TestPagesAreAccessible(t *testing.T) {
 		dark := i == 0
 		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {
 			p := &probed{pages: s.page, answers: make(chan string, len(all)), script: `
-// outside names what reaches beyond a page of 360 pixels, which is as wide as a phone: no window is as
-// narrow. What scrolls by itself may.
+// outside names what reaches beyond a page of 360 pixels, which is as wide as a phone: no window is
+// as narrow. What scrolls by itself may.
 function outside() {
 	if (innerWidth > 600) return [];
 	document.documentElement.style.width = "360px";

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/linediff"
 )
 
 // valueReport is a configuration value in a list, as the command line prints it.
@@ -169,21 +170,14 @@ type diffLine struct {
 	Text   string
 }
 
-// diffOf are the lines of a value. Lines between those that both values have at the beginning and at
-// the end are marked as deleted and added, as "lockstep config diff" does it.
+// diffOf are the lines of a value. Lines between those that both values have at the beginning and
+// at the end are marked as deleted and added, as "lockstep config diff" does it.
 func diffOf(before, data []byte, compare bool) (lines []diffLine) {
 	old, now := splitLines(before), splitLines(data)
 	if !compare {
 		old = now
 	}
-	head := 0
-	for head < min(len(old), len(now)) && old[head] == now[head] {
-		head++
-	}
-	tail := 0
-	for tail < min(len(old), len(now))-head && old[len(old)-1-tail] == now[len(now)-1-tail] {
-		tail++
-	}
+	head, tail := linediff.Common(old, now)
 	add := func(class, sign string, from int, texts []string) {
 		for i, text := range texts {
 			lines = append(lines, diffLine{class, sign, from + i + 1, text})

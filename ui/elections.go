@@ -56,7 +56,8 @@ type termBar struct {
 	Until    time.Time // zero while it leads
 }
 
-// timelineOf draws terms from the first to the end of the minute: so the drawing changes once a minute.
+// timelineOf draws terms from the first to the end of the minute: so the drawing changes once a
+// minute.
 func timelineOf(terms []term, now time.Time) (bars []termBar, until time.Time) {
 	if len(terms) == 0 {
 		return nil, now

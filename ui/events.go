@@ -17,8 +17,8 @@ import (
 // maxStreams is how many open pages are followed at once.
 const maxStreams = 500
 
-// streamWriteTime is how long a write to a stream may take. A peer that reads nothing for so long has
-// gone, or hangs: its stream ends, so that others get its place.
+// streamWriteTime is how long a write to a stream may take. A peer that reads nothing for so long
+// has gone, or hangs: its stream ends, so that others get its place.
 const streamWriteTime = 10 * time.Second
 
 // heartbeat is how often a stream says that it lives, so that no proxy ends it.
@@ -36,7 +36,8 @@ var ages = regexp.MustCompile(`(<time class="age[^>]*>)[^<]*`)
 
 var hashSeed = maphash.MakeSeed()
 
-// serveEvents sends the parts of a page that change, as server-sent events, until the page is closed.
+// serveEvents sends the parts of a page that change, as server-sent events, until the page is
+// closed.
 func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 	self, err := url.Parse(r.URL.Query().Get("page"))
 	def, known := pages[""], true
@@ -113,8 +114,8 @@ func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// renderFragments renders the parts of a page, once for all who look at it. It leaves out those that
-// cannot be read at present.
+// renderFragments renders the parts of a page, once for all who look at it. It leaves out those
+// that cannot be read at present.
 func (u *UI) renderFragments(q request, def *pageDef, s *snapshot, r *http.Request) []fragment {
 	key := "page " + r.URL.Path + "?" + r.URL.RawQuery
 	all, _ := read(q.ctx, u.hub, s, key, func(ctx context.Context) ([]fragment, error) {

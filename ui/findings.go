@@ -76,8 +76,8 @@ var adviceOn = map[monitor.Problem]advice{
 
 const adviceConsumers = "See whether consumers work, and what they have in hand."
 
-// judge adds to each finding how urgent it is and what to do, and puts consequences below their cause.
-// What began first comes first, since it is likely to be the cause.
+// judge adds to each finding how urgent it is and what to do, and puts consequences below their
+// cause. What began first comes first, since it is likely to be the cause.
 func judge(r monitor.Report) []finding {
 	var all []finding
 	for _, f := range r.Findings {
@@ -113,9 +113,9 @@ func compareSince(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// groupByCause puts what follows from a lock that stands still below that finding: other findings at
-// the same lock, those about locks whose holders wait for it, and those about queues whose consumers
-// do.
+// groupByCause puts what follows from a lock that stands still below that finding: other findings
+// at the same lock, those about locks whose holders wait for it, and those about queues whose
+// consumers do.
 func groupByCause(r monitor.Report, all []finding) []finding {
 	waiters := map[framework.SessionID][]string{} // the locks that a session waits for
 	for _, l := range r.Locks {

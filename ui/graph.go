@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// graph is who waits for whom around a lock, as a drawing of columns: those who wait at the top, the
-// holder of the lock below them, and below him the holders that he waits for.
+// graph is who waits for whom around a lock, as a drawing of columns: those who wait at the top,
+// the holder of the lock below them, and below him the holders that he waits for.
 type graph struct {
 	Width, Height int
 	Nodes         []graphNode
@@ -47,8 +47,8 @@ type chainLink struct {
 	waits  string // the lock that he waits for, or ""
 }
 
-// chainOf follows from a lock's holder to the holder of the lock that this one waits for, and so on.
-// cycle is where the chain comes back to, or -1.
+// chainOf follows from a lock's holder to the holder of the lock that this one waits for, and so
+// on. cycle is where the chain comes back to, or -1.
 func chainOf(s *snapshot, r *locks.Report) (chain []chainLink, cycle int) {
 	waitsFor := map[framework.SessionID]string{}
 	for _, l := range s.Locks {
@@ -77,8 +77,8 @@ func chainOf(s *snapshot, r *locks.Report) (chain []chainLink, cycle int) {
 	return chain, -1
 }
 
-// waitGraph draws the first waiters, the holder, and the chain of locks that the holder waits for. A
-// chain that comes back to a holder is a deadlock.
+// waitGraph draws the first waiters, the holder, and the chain of locks that the holder waits for.
+// A chain that comes back to a holder is a deadlock.
 func waitGraph(s *snapshot, r *locks.Report) *graph {
 	if len(r.Holders) == 0 || len(r.Waiters) == 0 {
 		return nil

@@ -76,8 +76,8 @@ const (
 // errStalled is the cause of a look's end after stall.
 var errStalled = errors.New("no server has answered for some seconds")
 
-// giveUpStalled ends a look when it has sent no further request for a time: each answer leads to the
-// next request.
+// giveUpStalled ends a look when it has sent no further request for a time: each answer leads to
+// the next request.
 func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(stall / 4)
 	defer ticker.Stop()
@@ -126,8 +126,8 @@ func (h *hub) expire() {
 // firstLook is how long a page waits for a look before it shows what there is.
 const firstLook = 3 * time.Second
 
-// fresh returns a snapshot that is not older than the interval, or the latest one if no look ends in
-// time.
+// fresh returns a snapshot that is not older than the interval, or the latest one if no look ends
+// in time.
 func (h *hub) fresh(ctx context.Context) *snapshot {
 	h.mu.Lock()
 	if !h.expired && time.Since(h.newest.at) < max(h.interval, 2*h.newest.took) || h.life.Err() != nil {
@@ -146,8 +146,8 @@ func (h *hub) fresh(ctx context.Context) *snapshot {
 	return h.latest()
 }
 
-// beginLook begins a look, unless one is under way, and returns what is closed at its end. The caller
-// holds mu.
+// beginLook begins a look, unless one is under way, and returns what is closed at its end. The
+// caller holds mu.
 func (h *hub) beginLook() <-chan struct{} {
 	if h.looking == nil && h.life.Err() == nil {
 		done := make(chan struct{})
@@ -228,8 +228,8 @@ func (h *hub) look() *snapshot {
 	return s
 }
 
-// readOthers reads the recipes that no monitor looks at. It returns an error only if all further reads
-// would fail, too.
+// readOthers reads the recipes that no monitor looks at. It returns an error only if all further
+// reads would fail, too.
 func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 	note := func(err error) error {
 		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) {

@@ -138,8 +138,8 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestADeadPeerFreesItsStream: one whose peer reads nothing any more ends, and one that only has nothing
-// to send for a time does not.
+// TestADeadPeerFreesItsStream: one whose peer reads nothing any more ends, and one that only has
+// nothing to send for a time does not.
 func TestADeadPeerFreesItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, ui.WithInterval(time.Hour))

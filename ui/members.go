@@ -18,8 +18,8 @@ type found[T any] struct {
 	unread []string
 }
 
-// findAll inspects all that a recipe finds below the root, once for each snapshot. What cannot be read
-// is named in unread; the error is that of the whole search.
+// findAll inspects all that a recipe finds below the root, once for each snapshot. What cannot be
+// read is named in unread; the error is that of the whole search.
 func findAll[T any](u *UI, q request, s *snapshot, key string,
 	find func(context.Context, *framework.Client, string) iter.Seq2[string, error],
 	inspect func(ctx context.Context, path string) (T, error)) (found[T], error) {

@@ -66,9 +66,9 @@ func WithZone(zone *time.Location) Option {
 	}
 }
 
-// WithHosts adds host names, without ports, to which the page answers. Requests for other names than
-// these, localhost and IP addresses are refused: otherwise a foreign site could point its own name at
-// the page's address and read it in a visitor's browser.
+// WithHosts adds host names, without ports, to which the page answers. Requests for other names
+// than these, localhost and IP addresses are refused: otherwise a foreign site could point its own
+// name at the page's address and read it in a visitor's browser.
 func WithHosts(names ...string) Option {
 	return func(s *settings) error {
 		for _, name := range names {
@@ -81,11 +81,11 @@ func WithHosts(names ...string) Option {
 	}
 }
 
-// WithActions permits actions: revoking a lock, transferring a lead, running, pausing and resuming a
-// job, pausing and resuming a queue, putting back and deleting its dead letters, cancelling, retrying
-// and signalling a workflow's run, cordoning and draining a member, rolling back a value. The client's
-// logger has a record of each: what, where, at what state, who (WithUser), from which address. Default:
-// pages only show the commands that do the same.
+// WithActions permits actions: revoking a lock, transferring a lead, running, pausing and resuming
+// a job, pausing and resuming a queue, putting back and deleting its dead letters, cancelling,
+// retrying and signalling a workflow's run, cordoning and draining a member, rolling back a value.
+// The client's logger has a record of each: what, where, at what state, who (WithUser), from which
+// address. Default: pages only show the commands that do the same.
 func WithActions() Option {
 	return func(s *settings) error {
 		s.actions = true
@@ -93,9 +93,9 @@ func WithActions() Option {
 	}
 }
 
-// WithHideData hides what applications have written, on pages, in their JSON and in streams: data and
-// headers of items, data of locks, metadata, descriptions of jobs, inputs and results of workflows,
-// and texts of errors. Paths, owners, hosts and the ids of items and runs stay.
+// WithHideData hides what applications have written, on pages, in their JSON and in streams: data
+// and headers of items, data of locks, metadata, descriptions of jobs, inputs and results of
+// workflows, and texts of errors. Paths, owners, hosts and the ids of items and runs stay.
 func WithHideData() Option {
 	return func(s *settings) error {
 		s.hideData = true
@@ -103,10 +103,10 @@ func WithHideData() Option {
 	}
 }
 
-// WithAuthorize has a function decide on each request: its error refuses it with status 403, and its
-// text is shown. The action is ActionLook for a page; it is asked about an action before the
-// confirmation, and again before it is done. Actions are permitted as by WithActions, if the function
-// permits them. The function is called at once by many goroutines.
+// WithAuthorize has a function decide on each request: its error refuses it with status 403, and
+// its text is shown. The action is ActionLook for a page; it is asked about an action before the
+// confirmation, and again before it is done. Actions are permitted as by WithActions, if the
+// function permits them. The function is called at once by many goroutines.
 func WithAuthorize(authorize func(*http.Request, Action) error) Option {
 	return func(s *settings) error {
 		if authorize == nil {
@@ -117,9 +117,9 @@ func WithAuthorize(authorize func(*http.Request, Action) error) Option {
 	}
 }
 
-// WithUser has a function name who sends a request, for the records of actions: such as the name that an
-// authenticating proxy has put into a header. Default, and where it returns "": the remote address. The
-// function is called at once by many goroutines, only for actions.
+// WithUser has a function name who sends a request, for the records of actions: such as the name
+// that an authenticating proxy has put into a header. Default, and where it returns "": the remote
+// address. The function is called at once by many goroutines, only for actions.
 func WithUser(user func(*http.Request) string) Option {
 	return func(s *settings) error {
 		if user == nil {
@@ -131,9 +131,9 @@ func WithUser(user func(*http.Request) string) Option {
 }
 
 // WithExamination has a function examine the cluster when a visitor asks for it: its page shows the
-// checks, and the error that has ended them. The function is not called by two goroutines at once. Its
-// context ends after a minute, or when the visitor has gone. WithAuthorize is asked for ActionExamine.
-// Default: the page names the command that does it.
+// checks, and the error that has ended them. The function is not called by two goroutines at once.
+// Its context ends after a minute, or when the visitor has gone. WithAuthorize is asked for
+// ActionExamine. Default: the page names the command that does it.
 func WithExamination(examine func(context.Context) ([]Check, error)) Option {
 	return func(s *settings) error {
 		if examine == nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // To add a page: write a view, which is what its template shows; a function that builds it from a
-// snapshot and, if need be, from what it reads by read; a template with "body" and one "f-…" for each
-// part that changes while the page is open; and a line in pages. Tests go through all pages.
+// snapshot and, if need be, from what it reads by read; a template with "body" and one "f-…" for
+// each part that changes while the page is open; and a line in pages. Tests go through all pages.
 
 // request is what a page was asked for.
 type request struct {
@@ -236,7 +236,8 @@ type list[T any] struct {
 	query               url.Values
 }
 
-// listOf filters rows by the query's q and takes its page. matches searches a lower-case text in a row.
+// listOf filters rows by the query's q and takes its page. matches searches a lower-case text in a
+// row.
 func listOf[T any](q url.Values, rows []T, sorts map[string]func(a, b T) int,
 	matches func(T, string) bool) list[T] {
 	l := list[T]{Total: len(rows), Filter: strings.TrimSpace(q.Get("q")), Sort: q.Get("sort"), query: q}

@@ -677,7 +677,7 @@ func TestServersRefuseRecordsOfFormerExecutors(t *testing.T) {
 					s, err := m.Session(ctx)
 					require.NoError(t, err)
 					settled() // a write that is under way, such as the claim ahead, would bring the server up to date
-					catchUp, err := w.LagAsLeader(int64(s.ID()))
+					catchUp, err := w.LagAsLeader(s.ID())
 					require.NoError(t, err)
 					end(t, w, operator)
 					require.NoError(t, ctx.Err())

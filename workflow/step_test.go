@@ -272,7 +272,7 @@ func TestRecordsBehindLaggingServer(t *testing.T) {
 			require.NoError(t, err)
 			ledger, other := workflow.NewLedger(b.Client, path),
 				&executor{t.Context(), framework.CheckOp("/", framework.AnyVersion), 1}
-			catchUp, err := w.LagAsLeader(int64(s.ID()))
+			catchUp, err := w.LagAsLeader(s.ID())
 			require.NoError(t, err)
 			var calls int
 			_, err = workflow.Step(t.Context(), e.opened, "copy", returns(&calls, 1))

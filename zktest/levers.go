@@ -92,13 +92,15 @@ func (s *Server) Expire(session framework.SessionID) error { return s.core.Expir
 // and its watches send no event. A sync or a write brings it up to date, and it
 // falls behind again from there. catchUp ends that, as the end of the connection
 // does. Lag returns an error when the session has no connection.
-func (s *Server) Lag(session int64) (catchUp func(), err error) { return s.core.Lag(session) }
+func (s *Server) Lag(session framework.SessionID) (catchUp func(), err error) {
+	return s.core.Lag(int64(session))
+}
 
 // LagAsLeader is Lag for a session whose server is the leader. Followers may have applied and
 // acknowledged transactions that the leader has not applied yet. A sync does not bring it up to
 // date, since a leader answers that from its own state (ZOOKEEPER-1675). A transaction does.
-func (s *Server) LagAsLeader(session int64) (catchUp func(), err error) {
-	return s.core.LagAsLeader(session)
+func (s *Server) LagAsLeader(session framework.SessionID) (catchUp func(), err error) {
+	return s.core.LagAsLeader(int64(session))
 }
 
 // Follower returns a lever of the follower that serves a session's connection now, on a server
@@ -106,8 +108,8 @@ func (s *Server) LagAsLeader(session int64) (catchUp func(), err error) {
 // until it is called again. The follower goes on answering pings, until a request of the session
 // waits, while the leader may end the session: a client that takes such answers for a proof of life
 // is mistaken. Follower returns an error when the session has no connection.
-func (s *Server) Follower(session int64) (hold func(toLeader, fromLeader bool), err error) {
-	return s.core.Follower(session)
+func (s *Server) Follower(session framework.SessionID) (hold func(toLeader, fromLeader bool), err error) {
+	return s.core.Follower(int64(session))
 }
 
 // DropReply lets the server do the n-th matching request from now, counted from one,

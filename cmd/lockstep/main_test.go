@@ -170,8 +170,8 @@ func (s *stage) run(args ...string) (code int, stdout, stderr string) {
 	return code, read(out), read(errs)
 }
 
-// setEnvironment makes the variables of the stage those of this process, until restore is called. It
-// touches no variable that stays the same: parallel tests read PATH and the like meanwhile.
+// setEnvironment makes the variables of the stage those of this process, until restore is called.
+// It touches no variable that stays the same: parallel tests read PATH and the like meanwhile.
 func (s *stage) setEnvironment() (restore func()) {
 	before := os.Environ()
 	change := func(from, to []string) {

@@ -114,8 +114,8 @@ func flagLine(f *pflag.Flag) string {
 	return line + "\n"
 }
 
-// TestReferenceOfTheConfiguration: the page has all fields of framework.Config, the keys of a file, and
-// all variables.
+// TestReferenceOfTheConfiguration: the page has all fields of framework.Config, the keys of a file,
+// and all variables.
 func TestReferenceOfTheConfiguration(t *testing.T) {
 	source, err := parser.ParseFile(token.NewFileSet(), "../../framework/config.go", nil, parser.ParseComments)
 	require.NoError(t, err)

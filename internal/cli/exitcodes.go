@@ -146,7 +146,7 @@ var exitCodes = []ExitError{
 
 	// The errors that all packages have.
 	{ExitMismatch, framework.ErrForeign, "use another NAME: this one belongs to something else"},
-	{ExitMismatch, framework.ErrMismatch, "all who use a NAME must give the same -n"},
+	{ExitMismatch, framework.ErrMismatch, ""},
 	{ExitMismatch, framework.ErrNewer, newerHint},
 	{ExitMismatch, framework.ErrBadRecord, ""},
 	{ExitMismatch, framework.ErrTooLarge, ""},
@@ -169,7 +169,9 @@ var hintsOfCommands = []struct {
 }{
 	{"queue", framework.ErrMismatch, "leave the flag out to use the queue as it is, or see \"lockstep queue set\""},
 	{"queue", framework.ErrOutcomeUnknown, "look whether the item is there before you repeat the command"},
-	{"id", framework.ErrMismatch, "give the number of slots and the epoch that the error shows as stored"},
+	{"barrier", framework.ErrMismatch, "all who use a NAME must give the same -n"},
+	{"latch", framework.ErrMismatch, "all who use a NAME must give the same -n"},
+	{"id", framework.ErrMismatch, "give --slots as the error shows it stored"},
 	{"members", framework.ErrNotFound,
 		"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"},
 	{"disable", framework.ErrNotFound, "see which there are: lockstep services NAME"},
@@ -180,6 +182,4 @@ var hintsOfCommands = []struct {
 	{"jobs", framework.ErrNotFound, "see which there are: lockstep jobs /"},
 	{"runs", framework.ErrNotFound, "see which there are: lockstep jobs /"},
 	{"monitor", framework.ErrForeign, "use another --path: this one belongs to something else"},
-	{"elect", framework.ErrNotFound, "see who stands by: lockstep elections NAME"},
-	{"elections", framework.ErrNotFound, "see who stands by: lockstep elections NAME"},
 }

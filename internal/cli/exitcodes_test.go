@@ -85,3 +85,18 @@ func TestFirstCodeCounts(t *testing.T) {
 	require.Equal(t, "take some", coded.Hint)
 	require.Equal(t, queue.ErrEmpty, WithHint(queue.ErrEmpty, queue.ErrFull, "take some"))
 }
+
+// TestHintsOfCommands: each wins over the hint of its error, with the same code, and only for its
+// command.
+func TestHintsOfCommands(t *testing.T) {
+	for _, h := range hintsOfCommands {
+		var own, other *ExitError
+		require.ErrorAs(t, withHintOf(h.command, fmt.Errorf("at /a: %w", h.reason)), &own, h.command)
+		require.ErrorAs(t, withHintOf("other", fmt.Errorf("at /a: %w", h.reason)), &other, h.command)
+		require.Equal(t, h.hint, own.Hint)
+		require.NotEqual(t, h.hint, other.Hint)
+		require.Equal(t, other.Code, own.Code)
+	}
+	hinted := WithHint(framework.ErrNotFound, framework.ErrNotFound, "look there")
+	require.Equal(t, hinted, withHintOf("jobs", hinted), "a hint of the call itself stays")
+}

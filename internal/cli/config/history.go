@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/linediff"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
@@ -161,7 +162,8 @@ func (c *configCommand) printDiff(records []config.Record, versions []int64) err
 		}
 		lines[i] = strings.Split(string(records[at].Data), "\n")
 	}
-	removed, added := differingLines(lines[0], lines[1])
+	head, tail := linediff.Common(lines[0], lines[1])
+	removed, added := lines[0][head:len(lines[0])-tail], lines[1][head:len(lines[1])-tail]
 	if c.JSON {
 		if err := cli.PrintResult(c.Out, true, diffView(c.path, versions[0], versions[1], removed, added)); err != nil {
 			return err
@@ -173,17 +175,6 @@ func (c *configCommand) printDiff(records []config.Record, versions []int64) err
 		return cli.ExitSilently(cli.ExitFound)
 	}
 	return nil
-}
-
-// differingLines leaves out the lines that both have at the beginning or at the end.
-func differingLines(older, newer []string) (removed, added []string) {
-	for len(older) > 0 && len(newer) > 0 && older[0] == newer[0] {
-		older, newer = older[1:], newer[1:]
-	}
-	for len(older) > 0 && len(newer) > 0 && older[len(older)-1] == newer[len(newer)-1] {
-		older, newer = older[:len(older)-1], newer[:len(newer)-1]
-	}
-	return older, newer
 }
 
 func printLines(out *os.File, removed, added []string) error {

@@ -188,8 +188,8 @@ func (c *uiCommand) openBrowser(address string) {
 	}
 }
 
-// serveUntil serves until ctx ends, by TLS if there is a config. Streams of open pages end with their
-// requests' contexts.
+// serveUntil serves until ctx ends, by TLS if there is a config. Streams of open pages end with
+// their requests' contexts.
 func serveUntil(ctx context.Context, listener net.Listener, config *tls.Config, handler http.Handler) error {
 	listener = &limitedListener{listener, make(chan struct{}, maxConnections)}
 	if config != nil { // outermost: net/http serves HTTP/2 only on a connection that it sees to be of TLS

@@ -57,8 +57,8 @@ var arrows = map[string][]string{
 	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
 	"monitor": with(forRecipes, "internal/joblayout", "internal/queuelayout", "locks", "election", "scheduler",
 		"queue"),
-	"ui": {"framework", "internal/failure", "locks", "election", "scheduler", "queue", "barrier", "workflow",
-		"monitor", "members", "registry", "config"},
+	"ui": {"framework", "internal/failure", "internal/linediff", "locks", "election", "scheduler", "queue", "barrier",
+		"workflow", "monitor", "members", "registry", "config"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
 	"zktest": {"framework", "internal/failure", "internal/wire", "internal/zkserver"},
@@ -99,7 +99,7 @@ var arrows = map[string][]string{
 	"internal/cli/barrier": with(forCommands, "barrier", "locks"),
 	"internal/cli/check":   with(forCommands, "monitor"),
 	"internal/cli/clean":   with(forCommands, "internal/unused"),
-	"internal/cli/config":  with(forCommands, "config", "internal/recipe"),
+	"internal/cli/config":  with(forCommands, "config", "internal/linediff", "internal/recipe"),
 	"internal/cli/cron": with(forCommands, "internal/failure", "internal/joblayout", "internal/moduleonly",
 		"internal/recipe", "scheduler"),
 	"internal/cli/dev":    with(forCommands, "internal/zksetting", "zktest"),
@@ -129,6 +129,7 @@ var arrows = map[string][]string{
 	"internal/joblayout":             {"internal/znode"},
 	"internal/moduleonly":            {"framework"},
 	"internal/lastgood":              nil,
+	"internal/linediff":              nil,
 	"internal/drain":                 {"internal/failure"},
 	"internal/proof/faults":          nil, // tests only
 	"internal/proof/idle":            nil, // tests only

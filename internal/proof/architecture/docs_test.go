@@ -108,8 +108,8 @@ func TestArchitecturePageNamesEachInternalPackage(t *testing.T) {
 	}
 }
 
-// TestMakeTestNamesWhatItInstalls checks that "make test" and CONTRIBUTING.md name each package that
-// the scripts install.
+// TestMakeTestNamesWhatItInstalls checks that "make test" and CONTRIBUTING.md name each package
+// that the scripts install.
 func TestMakeTestNamesWhatItInstalls(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile(filepath.Join("../../..", file))

@@ -44,8 +44,8 @@ var budget = map[string]int{
 	"queue/curatorqueue":    6,
 }
 
-// mayNameInternal are the exported declarations that name a type of an internal package. ADR 120 says
-// why they do, and how each could stop.
+// mayNameInternal are the exported declarations that name a type of an internal package. ADR 120
+// says why they do, and how each could stop.
 var mayNameInternal = []string{
 	"framework: OpError", "framework: Op",
 	"zktest: Op", "zktest: Code", "zktest: Request", "zktest: Match", "zktest: Fault", "zktest: Node",

@@ -29,8 +29,8 @@ var (
 		"Mutex.Header": true, "Mutex.IsOwner": true, "Session.Done": true, "Session.Orphan": true}
 )
 
-// TestNamesExist looks up each exported name between backticks and in Go code, in README.md and in docs without the
-// decisions, which may name what was there when they were made.
+// TestNamesExist looks up each exported name between backticks and in Go code, in README.md and in
+// docs without the decisions, which may name what was there when they were made.
 func TestNamesExist(t *testing.T) {
 	public := publicPackages(t)
 	files := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
@@ -88,8 +88,8 @@ func TestNamesExist(t *testing.T) {
 	require.Greater(t, count, 300)
 }
 
-// hasName reports whether one of the packages exports the name, and if member is not empty, whether what is named has
-// such a method or field.
+// hasName reports whether one of the packages exports the name, and if member is not empty, whether
+// what is named has such a method or field.
 func hasName(candidates []*types.Package, name, member string) bool {
 	for _, candidate := range candidates {
 		object := candidate.Scope().Lookup(name)

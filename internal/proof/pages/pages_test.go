@@ -1,9 +1,10 @@
-// Package pages checks the pages that users read: their code, their commands and the exported names that they mention.
+// Package pages checks the pages that users read: their code, their commands and the exported names
+// that they mention.
 //
-// A block of Go that begins with "package" is compiled as it is, and its tests run. In README.md, docs/start and
-// docs/guides any other one is compiled, too: as the body of a function that has ctx and client and returns an error.
-// A comment <!-- declare: … --> right before such a block holds declarations that it needs. The comment
-// <!-- sketch --> leaves a block out.
+// A block of Go that begins with "package" is compiled as it is, and its tests run. In README.md,
+// docs/start and docs/guides any other one is compiled, too: as the body of a function that has ctx
+// and client and returns an error. A comment <!-- declare: … --> right before such a block holds
+// declarations that it needs. The comment <!-- sketch --> leaves a block out.
 package pages
 
 import (
@@ -54,8 +55,8 @@ func pages(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestBlocksOfGoCompile builds all blocks at once, from files that exist only for this build, and runs the tests
-// among them.
+// TestBlocksOfGoCompile builds all blocks at once, from files that exist only for this build, and
+// runs the tests among them.
 func TestBlocksOfGoCompile(t *testing.T) {
 	dir, overlay := t.TempDir(), map[string]string{}
 	here, err := filepath.Abs(".")
@@ -130,7 +131,8 @@ func program(comment, text string) string {
 	return source.String() + body
 }
 
-// TestCommandsExist looks up each command and flag in the reference, which is generated from the source.
+// TestCommandsExist looks up each command and flag in the reference, which is generated from the
+// source.
 func TestCommandsExist(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/reference/commands.md"))
 	require.NoError(t, err)

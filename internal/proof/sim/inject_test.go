@@ -200,15 +200,15 @@ func (sim *simulation) expire(p *process) bool {
 	if id == 0 {
 		return false
 	}
-	sim.noteExpiredSession(id, p)
-	return sim.zk.Expire(framework.SessionID(id)) == nil
+	sim.noteExpiredSession(int64(id), p)
+	return sim.zk.Expire(id) == nil
 }
 
 // sessionOf is the newest session of a process; 0 without one.
-func (sim *simulation) sessionOf(p *process) (id int64) {
+func (sim *simulation) sessionOf(p *process) (id framework.SessionID) {
 	for _, s := range sim.zk.Sessions() {
 		if sim.observer.processOf(s.ID) == p {
-			id = s.ID
+			id = framework.SessionID(s.ID)
 		}
 	}
 	return id
