@@ -356,7 +356,7 @@ func (u *UI) withMember(ctx context.Context, a Action, f func(*members.Group) er
 	return f(g)
 }
 
-// stateOf is the state of a member as pages show it.
+// stateOf returns the state of a member, in the words of the pages.
 func stateOf(view *members.View, id string) string {
 	for _, m := range view.Members {
 		if m.ID == id {
@@ -379,7 +379,8 @@ func uncordonMember(ctx context.Context, u *UI, a Action) error {
 	return u.withMember(ctx, a, func(g *members.Group) error { return g.Uncordon(ctx, a.Node) })
 }
 
-// drainTime is how long an action waits for a member to drain. Longer drains go on without it.
+// drainTime is how long an action waits for a member to drain. A longer drain goes on in the
+// background.
 const drainTime = 3 * time.Second
 
 func drainMember(ctx context.Context, u *UI, a Action) error {
@@ -555,7 +556,7 @@ func checkSignal(a Action) error {
 	return nil
 }
 
-// userOf is who sends a request, for the record of an action.
+// userOf names the sender of a request, for the record of an action.
 func (u *UI) userOf(r *http.Request) string {
 	if u.user != nil {
 		if name := u.user(r); name != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/linediff"
 )
 
-// valueReport is a configuration value in a list, as the command line prints it.
+// valueReport is a configuration value in a list. Its JSON is that of "lockstep config ls".
 type valueReport struct {
 	Path    string    `json:"path"`
 	Version int64     `json:"version"` // 0 if the value was deleted

@@ -15,7 +15,8 @@ type Check struct {
 	Advice string `json:"advice,omitempty"` // what to do, if it is not OK
 }
 
-// examination runs when a visitor asks for it. All visitors see the latest one.
+// examination is the latest examination of the cluster. A visitor starts it, and all visitors see
+// its result.
 type examination struct {
 	running sync.Mutex // held while one runs
 

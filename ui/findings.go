@@ -165,7 +165,7 @@ func groupByCause(r monitor.Report, all []finding) []finding {
 	return top
 }
 
-// waits are the problems of those who wait.
+// waits are the problems of waiters.
 var waits = map[monitor.Problem]bool{monitor.ProblemWaiters: true, monitor.ProblemHold: true,
 	monitor.ProblemGrowing: true, monitor.ProblemOldItem: true, monitor.ProblemHeldItem: true}
 

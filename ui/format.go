@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// age is a duration as people read it: 8s, 4m12s, 5h04m, 3d02h.
+// age formats a duration for people: 8s, 4m12s, 5h04m, 3d02h.
 func age(d time.Duration) string {
 	d = max(0, d.Round(time.Second))
 	switch {

@@ -107,7 +107,7 @@ func waitGraph(s *snapshot, r *locks.Report) *graph {
 	return g
 }
 
-// drawWaiters draws those who wait, from the left, and lines to the holder below them.
+// drawWaiters draws the waiters from the left, each with a line to the holder below.
 func (g *graph) drawWaiters(shown []locks.Entry, rest, left int, holder chainLink) (words []string) {
 	draw := func(x int, name, below, class string) {
 		g.Nodes = append(g.Nodes, graphNode{x, 1, short(name), below, "wait"})

@@ -45,14 +45,14 @@ func findAll[T any](u *UI, q request, s *snapshot, key string,
 	})
 }
 
-// groupReport is a group as the command line prints it.
+// groupReport is a group. Its JSON is that of "lockstep members".
 type groupReport struct {
 	Path    string           `json:"path"`
 	Members []members.Member `json:"members"`
 	Absent  []members.Cordon `json:"absent,omitempty"` // cordons of members that are not there
 }
 
-// stateAbsent is what a page shows for a cordon whose member is not there.
+// stateAbsent is the state of an ID that is cordoned and has no member now.
 const stateAbsent = "absent"
 
 func (u *UI) readGroup(ctx context.Context, path string) (groupReport, error) {

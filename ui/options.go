@@ -133,7 +133,7 @@ func WithUser(user func(*http.Request) string) Option {
 // WithExamination has a function examine the cluster when a visitor asks for it: its page shows the
 // checks, and the error that has ended them. The function is not called by two goroutines at once.
 // Its context ends after a minute, or when the visitor has gone. WithAuthorize is asked for
-// ActionExamine. Default: the page names the command that does it.
+// ActionExamine. Default: the page names the command to run instead.
 func WithExamination(examine func(context.Context) ([]Check, error)) Option {
 	return func(s *settings) error {
 		if examine == nil {

@@ -47,7 +47,7 @@ type page struct {
 	json any
 }
 
-// chrome is what all pages have.
+// chrome is the part that all pages share.
 type chrome struct {
 	Title, Section, Root, Theme, Zone string
 	Nav                               []navItem
@@ -72,7 +72,7 @@ type navItem struct {
 	Worst            severity
 }
 
-// serverLine is a server of the ensemble as the client has last seen it.
+// serverLine is a server of the ensemble, in the state that the client saw last.
 type serverLine struct{ Name, Err string }
 
 // pages are all pages by name. The overview has none.
@@ -301,7 +301,7 @@ func containsAny(wanted string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), wanted) })
 }
 
-// missing is the error of a page about something that is not there.
+// missing is the error of a page about a path without such a thing.
 func missing(what, path string) error {
 	return &pageError{http.StatusNotFound, "There is no such " + what,
 		"Nothing is at " + plain(path) + ", or it has gone meanwhile. The menu lists what there is."}

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/registry"
 )
 
-// serviceReport is a service as the command line prints it.
+// serviceReport is a service. Its JSON is that of "lockstep services".
 type serviceReport struct {
 	Path      string              `json:"path"`
 	Enabled   int                 `json:"enabled"`
