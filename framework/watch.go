@@ -118,12 +118,13 @@ func (e *watchEntry) removeWaiter(w *Watch) {
 }
 
 // takeOutWaiter removes a waiter, and reports whether to remove the server's watch too. A server
-// has one watch for data and existence together, so it stays while the other kind has an entry.
+// has one watch for data and existence together, so it stays while the other kind has an entry; the
+// last of the two entries removes it.
 func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
 	e.watches.mu.Lock()
 	defer e.watches.mu.Unlock()
 	delete(e.waiting, w)
-	remove = e.isOrphaned() && e.watches.entries[watchKey{otherDataKind[e.key.kind], e.key.full}] == nil
+	remove = e.isOrphaned() && e.otherDataEntry() == nil
 	if remove {
 		e.armed, e.removable = false, false
 	}
@@ -131,15 +132,34 @@ func (e *watchEntry) takeOutWaiter(w *Watch) (remove bool) {
 	return remove
 }
 
-// otherDataKind is the other one of the two kinds that share a server's watch.
-var otherDataKind = map[watchKind]watchKind{watchData: watchExists, watchExists: watchData}
+// otherDataEntry is the entry of the other kind that shares this one's watch on the server. It is
+// nil if there is none. Guarded by watches.mu.
+func (e *watchEntry) otherDataEntry() *watchEntry {
+	switch e.key.kind {
+	case watchData:
+		return e.watches.entries[watchKey{watchExists, e.key.full}]
+	case watchExists:
+		return e.watches.entries[watchKey{watchData, e.key.full}]
+	default:
+		return nil
+	}
+}
 
-// isOrphaned reports whether the server's watch is removable and has no waiter. The entry may have
-// been forgotten, if its event came before the answer to the request that armed it. Guarded by
+// isOrphaned reports whether the server's watch is removable and has no waiter. Guarded by
 // watches.mu.
-func (e *watchEntry) isOrphaned() bool {
-	known := e.watches.entries[e.key]
-	return e.removable && len(e.waiting) == 0 && (known == e && e.armed || known == nil)
+func (e *watchEntry) isOrphaned() bool { return e.removable && len(e.waiting) == 0 }
+
+// markRemovable marks the server's watch as removable. If an event has ended the entry before the
+// answer to the request that armed it, the watch belongs to the entry that waiters have made since,
+// or to this one again. Guarded by watches.mu.
+func (e *watchEntry) markRemovable() {
+	present := e.watches.entries[e.key]
+	if present == nil {
+		present = e
+		e.watches.entries[e.key] = e
+	}
+	present.removable = true
+	present.scheduleRemoval()
 }
 
 // scheduleRemoval removes the server's watch in the background if it has no waiter. Guarded by
@@ -150,11 +170,15 @@ func (e *watchEntry) scheduleRemoval() {
 	}
 }
 
-// forgetIfUnused forgets an entry without waiters and without a watch on a server. Guarded by
-// watches.mu.
+// forgetIfUnused forgets an entry without waiters and without a watch on a server. The watch of the
+// other kind may have stayed for this entry only. Guarded by watches.mu.
 func (e *watchEntry) forgetIfUnused() {
-	if len(e.waiting) == 0 && !e.armed && e.watches.entries[e.key] == e {
-		delete(e.watches.entries, e.key)
+	if len(e.waiting) > 0 || e.armed || e.removable || e.watches.entries[e.key] != e {
+		return
+	}
+	delete(e.watches.entries, e.key)
+	if other := e.otherDataEntry(); other != nil {
+		other.scheduleRemoval()
 	}
 }
 
@@ -256,16 +280,12 @@ func (e *watchEntry) recordOutcome(err error) {
 	e.watches.mu.Lock()
 	defer e.watches.mu.Unlock()
 	if !e.setNoWatch(err) {
-		e.removable = err != nil || e.transient
-		e.scheduleRemoval()
+		if err != nil || e.transient {
+			e.markRemovable()
+		}
 		return
 	}
 	e.armed = false
-	defer func() {
-		if there := e.watches.entries[watchKey{watchExists, e.key.full}]; there != nil {
-			there.scheduleRemoval()
-		}
-	}()
 	switch {
 	case errors.Is(err, ErrSuspended):
 		e.forgetIfUnused()

@@ -69,3 +69,79 @@ func TestWaitEndedDuringReadLeavesNoWatch(t *testing.T) {
 		require.Zero(t, framework.WatchEntries(s))
 	})
 }
+
+// hookedContext runs a function when a call begins to wait for the connection, and is over then.
+type hookedContext struct {
+	context.Context
+	hook func()
+	over bool
+}
+
+func (c *hookedContext) Done() <-chan struct{} {
+	if !c.over {
+		c.hook()
+		c.over = true
+	}
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+func (c *hookedContext) Err() error {
+	if c.over {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestReadThatIsNotSentLeavesNoWatch: a wait for a missing node ends while somebody else is about to
+// ask for the node's data, and gives up.
+func TestReadThatIsNotSentLeavesNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+		for range 20 { // the call may be sent nevertheless
+			_, there, err := s.WatchExists(t.Context(), "/n")
+			require.ErrorIs(t, err, framework.ErrNoNode)
+			_, _, _, err = s.WatchData(&hookedContext{Context: t.Context(), hook: there.Stop}, "/n")
+			require.Error(t, err)
+			synctest.Wait()
+			require.Empty(t, zk.Watches())
+			require.Zero(t, framework.WatchEntries(s))
+		}
+	})
+}
+
+// TestAnswerBehindEventLeavesNoWatch: the event of a watch that was there before ends a wait before
+// the wait's answer comes. Meanwhile somebody else is about to wait, and gives up.
+func TestAnswerBehindEventLeavesNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		a, b := session(t, m), session(t, zk.Member(t, "b", config))
+		for range 20 { // the call may be sent nevertheless
+			require.NoError(t, b.Create(ctx, "/n", nil, framework.Persistent))
+			_, _, data, err := a.WatchData(ctx, "/n")
+			require.NoError(t, err)
+			m.Link.Delay(10 * time.Millisecond)
+			given := make(chan error, 1)
+			go func() {
+				_, there, err := a.WatchExists(ctx, "/n")
+				there.Stop()
+				given <- err
+			}()
+			synctest.Wait()
+			require.NoError(t, b.Delete(ctx, "/n", framework.AnyVersion))
+			<-data.C() // the answer follows
+			_, _, err = a.WatchExists(&hookedContext{Context: ctx, hook: func() {
+				require.ErrorIs(t, <-given, framework.ErrNoNode)
+				synctest.Wait()
+			}}, "/n")
+			require.Error(t, err)
+			m.Link.Delay(0)
+			time.Sleep(timeout)
+			require.Empty(t, zk.Watches())
+			require.Zero(t, framework.WatchEntries(a))
+		}
+	})
+}
