@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -57,7 +58,7 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 			return errors.Join(err, s.Run(ctx))
 		},
 		"queue.Work": func(ctx context.Context, c *framework.Client) error {
-			q := queue.New(c, "/queue", queue.Bytes())
+			q := queue.New(c, "/queue", codec.Bytes())
 			defer func() { _ = q.Close(ctx) }()
 			return q.Work(ctx, 1, func(context.Context, *queue.Delivery[[]byte]) error { return nil })
 		},
@@ -72,7 +73,7 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 			return monitor.New(c, "/monitor", "/").Run(ctx)
 		},
 		"config.Run": func(ctx context.Context, c *framework.Client) error {
-			return config.New(c, "/value", config.Text(), config.WithDefault("")).Run(ctx)
+			return config.New(c, "/value", codec.Text(), config.WithDefault("")).Run(ctx)
 		},
 		"framework.Follow": follow(func(ctx context.Context, c *framework.Client,
 		) iter.Seq2[framework.NodeValue, error] {
@@ -84,7 +85,7 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 		}),
 		"config.Follow": follow(func(ctx context.Context, c *framework.Client,
 		) iter.Seq2[config.Snapshot[string], error] {
-			return config.New(c, "/value", config.Text(), config.WithDefault("")).Follow(ctx)
+			return config.New(c, "/value", codec.Text(), config.WithDefault("")).Follow(ctx)
 		}),
 		"members.Follow": follow(func(ctx context.Context, c *framework.Client,
 		) iter.Seq2[*members.View, error] {
@@ -98,7 +99,7 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 		}),
 		"queue.Deliveries": follow(func(ctx context.Context, c *framework.Client,
 		) iter.Seq2[*queue.Delivery[[]byte], error] {
-			q := queue.New(c, "/queue", queue.Bytes())
+			q := queue.New(c, "/queue", codec.Bytes())
 			context.AfterFunc(ctx, func() { _ = q.Close(ctx) })
 			return q.Deliveries(ctx)
 		}),
@@ -146,13 +147,13 @@ func TestWaitsReturnTheErrorOfTheirContext(t *testing.T) {
 			return barrier.NewGate(c, "/gate").Wait(ctx)
 		},
 		"Queue.Take": func(ctx context.Context, c *framework.Client) error {
-			q := queue.New(c, "/queue", queue.Bytes())
+			q := queue.New(c, "/queue", codec.Bytes())
 			defer func() { _ = q.Close(ctx) }()
 			_, err := q.Take(ctx)
 			return err
 		},
 		"Queue.TakeBatch": func(ctx context.Context, c *framework.Client) error {
-			q := queue.New(c, "/queue", queue.Bytes())
+			q := queue.New(c, "/queue", codec.Bytes())
 			defer func() { _ = q.Close(ctx) }()
 			_, err := q.TakeBatch(ctx, 2)
 			return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
@@ -26,7 +27,7 @@ func Example() {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	mails := queue.New(client, "/mails", queue.Text())
+	mails := queue.New(client, "/mails", codec.Text())
 	err = lockstep.Run(ctx, client, []lockstep.Part{
 		lockstep.Lead(election.New(client, "/billing"), func(ctx context.Context, term *election.Term) error {
 			if err := mails.Put(ctx, "the bills are ready"); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -289,7 +290,7 @@ func TestTheGraceEnds(t *testing.T) {
 func TestRecipesKeepToTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		mails := queue.New(b.client, "/mails", queue.Text())
+		mails := queue.New(b.client, "/mails", codec.Text())
 		working := make(chan struct{})
 		var began time.Time
 		var took time.Duration
@@ -567,7 +568,7 @@ func TestEachRecipeIsAPart(t *testing.T) {
 		b.run([]lockstep.Part{
 			lockstep.Go("jobs", jobs.Run),
 			lockstep.Go("orders", orders.Work),
-			lockstep.Background("limits", config.New(c, "/limits", config.Text()).Run),
+			lockstep.Background("limits", config.New(c, "/limits", codec.Text()).Run),
 			lockstep.Background("monitor", monitor.New(c, "/monitor", "/").Run),
 			lockstep.Register("instance", registry.New(c, "/services"),
 				registry.Instance{Service: "web", ID: "1", Address: "a", Port: 80}, registry.WithLinger(time.Second)),

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	fifo "github.com/lockstep-go/lockstep/queue"
 )
@@ -27,7 +28,7 @@ var item = make([]byte, 100)
 
 // newItems returns a queue at a new path.
 func newItems(c *framework.Client, opts ...fifo.Option) *fifo.Queue[[]byte] {
-	return fifo.New(c, fmt.Sprintf("%s/w6/%d", root, time.Now().UnixNano()), fifo.Bytes(), opts...)
+	return fifo.New(c, fmt.Sprintf("%s/w6/%d", root, time.Now().UnixNano()), codec.Bytes(), opts...)
 }
 
 // fill puts n items, a thousand at a time.
@@ -157,7 +158,7 @@ func consumeAndGiveBack(s settings, params map[string]any, n, consumers, giveBac
 	}
 	qs := []*fifo.Queue[[]byte]{first}
 	for _, c := range clients[1:] {
-		qs = append(qs, fifo.New(c, first.Path(), fifo.Bytes(), opts...))
+		qs = append(qs, fifo.New(c, first.Path(), codec.Bytes(), opts...))
 	}
 	before, start := s.traffic(), time.Now()
 	laps, err := drain(ctx, qs, n, giveBack, async)

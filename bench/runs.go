@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"

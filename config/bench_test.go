@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -14,7 +15,7 @@ import (
 
 func BenchmarkGet(b *testing.B) {
 	zk := zktest.Start(b)
-	v := config.New(zk.Member(b, "a", framework.Config{}).Client, path, config.JSON[limits](),
+	v := config.New(zk.Member(b, "a", framework.Config{}).Client, path, codec.JSON[limits](),
 		config.WithDefault(limits{Rate: 10}))
 	b.ReportAllocs()
 	sum := 0
@@ -83,7 +84,7 @@ func BenchmarkAChangeReachesReaders(b *testing.B) {
 		got := make(chan struct{}, readers)
 		var loops sync.WaitGroup
 		for i := range readers {
-			v := config.New(clients[i%readersClients], path, config.Bytes())
+			v := config.New(clients[i%readersClients], path, codec.Bytes())
 			loops.Go(func() {
 				for s, err := range v.Follow(ctx) {
 					if err == nil && s.Source == config.FromServers {

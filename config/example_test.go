@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -23,7 +24,7 @@ func Example() {
 	client.Start()
 	defer client.Close(ctx)
 
-	value := config.New(client, "/app/limits", config.JSON[Limits](),
+	value := config.New(client, "/app/limits", codec.JSON[Limits](),
 		config.WithDefault(Limits{Rate: 10}),
 		config.WithFile[Limits]("/var/lib/app/limits"),
 		config.WithValidate(func(l Limits) error {

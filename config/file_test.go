@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -92,7 +93,7 @@ func TestAFileThatIsDamagedOrOfAnotherPathIsIgnored(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, good, 0o600))
 		require.Equal(t, 5, value())
 
-		other := config.New(w.b.Client, "/app/other", config.JSON[limits](), config.WithFile[limits](name))
+		other := config.New(w.b.Client, "/app/other", codec.JSON[limits](), config.WithFile[limits](name))
 		require.Zero(t, other.Get().Rate)
 		below := w.Member(t, "below", framework.Config{SessionTimeout: timeout, Root: "/root"})
 		require.Zero(t, w.limits(below, config.WithFile[limits](name)).Get().Rate)

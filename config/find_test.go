@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 )
 
@@ -13,7 +14,7 @@ func TestFind(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		for _, path := range []string{"/x/one", "/x/one/below", "/y"} {
-			require.NoError(t, config.New(m.Client, path, config.Text()).Set(t.Context(), "v"))
+			require.NoError(t, config.New(m.Client, path, codec.Text()).Set(t.Context(), "v"))
 		}
 		require.NoError(t, m.MakeDirs(t.Context(), "/z/v-1"))
 		require.NoError(t, m.Client.Delete(t.Context(), "/y", -1))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -60,7 +61,7 @@ func (w *world) member(name string) *zktest.Member {
 // limits returns the value for a member.
 func (w *world) limits(m *zktest.Member, opts ...config.Option[limits]) *config.Value[limits] {
 	w.t.Helper()
-	v := config.New(m.Client, path, config.JSON[limits](),
+	v := config.New(m.Client, path, codec.JSON[limits](),
 		append([]config.Option[limits]{config.WithValidate(positive)}, opts...)...)
 	require.NoError(w.t, v.Validate())
 	return v

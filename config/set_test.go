@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -244,7 +245,7 @@ func TestSetRefusesWhatReadersWouldRefuse(t *testing.T) {
 		require.ErrorIs(t, v.Set(t.Context(), limits{Owner: strings.Repeat("x", 2<<20)}), framework.ErrTooLarge)
 		_, exists := w.Node(path)
 		require.False(t, exists)
-		f := config.New(w.a.Client, path, config.JSON[func()]())
+		f := config.New(w.a.Client, path, codec.JSON[func()]())
 		require.ErrorIs(t, f.Set(t.Context(), nil), config.ErrRefused)
 	})
 }
@@ -272,7 +273,7 @@ func TestTheHistoryKeepsTwentyRecordsAndTellsOfOtherPrograms(t *testing.T) {
 // TestLargeTexts: texts with much markup take little more room in their records than in the node.
 func TestLargeTexts(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		v := config.New(w.a.Client, path, config.Text())
+		v := config.New(w.a.Client, path, codec.Text())
 		for _, text := range []string{strings.Repeat("x", 490_000), strings.Repeat("<a>&", 120_000),
 			strings.Repeat("\"\n", 220_000), strings.Repeat("\x01\u00e4", 140_000)} {
 			require.NoError(t, v.Set(t.Context(), text), "%.8q", text)

@@ -44,8 +44,8 @@ func NewTree[T any](client *framework.Client, dirs []string, opts ...Option[T]) 
 	if err == nil {
 		err = checkTree[T](client, dirs)
 	}
-	codec := keysCodec(func() T { return o.fallback })
-	v := newValue(client, strings.Join(dirs, "+"), codec, o, err)
+	values := keysCodec[T]{func() T { return o.fallback }}
+	v := newValue(client, strings.Join(dirs, "+"), values, o, err)
 	v.ofKeys = true
 	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] {
 		return followTree(ctx, client, dirs, func(key string) string { return relaxedKey(reflect.TypeFor[T](), key) },

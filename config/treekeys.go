@@ -14,18 +14,19 @@ import (
 )
 
 // keysCodec decodes the keys of a tree into a struct, over a copy of the default.
-func keysCodec[T any](fallback func() T) Codec[T] {
-	return Codec[T]{
-		Encode: func(T) ([]byte, error) { return nil, fmt.Errorf("a tree is not written as a whole") },
-		Decode: func(data []byte) (value T, err error) {
-			var keys map[string]string
-			if err := json.Unmarshal(data, &keys); err != nil {
-				return value, err
-			}
-			value = fallback()
-			return value, setByKeys(reflect.ValueOf(&value).Elem(), keyTree(keys), "")
-		},
+type keysCodec[T any] struct{ fallback func() T }
+
+func (keysCodec[T]) Encode(T) ([]byte, error) {
+	return nil, fmt.Errorf("a tree is not written as a whole")
+}
+
+func (c keysCodec[T]) Decode(data []byte) (value T, err error) {
+	var keys map[string]string
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return value, err
 	}
+	value = c.fallback()
+	return value, setByKeys(reflect.ValueOf(&value).Elem(), keyTree(keys), "")
 }
 
 // keyNode is a key: its value, or nil if it has none, and the keys below it by their names.

@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lastgood"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // Source says where a value comes from.
@@ -49,7 +51,7 @@ type Value[T any] struct {
 	source func(context.Context) iter.Seq2[framework.NodeValue, error] // of the node's values
 	// the nodes of a tree change without its keys: the same bytes are no change
 	ofKeys bool
-	codec  Codec[T]
+	codec  codec.Codec[T]
 	opts   valueOptions[T]
 	tel    telemetry
 	err    error
@@ -67,23 +69,24 @@ type Value[T any] struct {
 
 // New returns the value at a path. It reads the file of WithFile, and does not wait for ZooKeeper.
 // Without Run or a loop over Follow, it does not follow the node.
-func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option[T]) *Value[T] {
+func New[T any](client *framework.Client, path string, values codec.Codec[T], opts ...Option[T]) *Value[T] {
 	o, err := recipe.ApplyOptions(valueOptions[T]{}, opts)
 	if err == nil {
 		err = recipe.CheckClientAndPath(client, path, "a value")
 	}
-	v := newValue(client, path, codec, o, err)
+	v := newValue(client, path, values, o, err)
 	v.source = func(ctx context.Context) iter.Seq2[framework.NodeValue, error] { return client.Follow(ctx, path) }
 	return v
 }
 
 // newValue returns a value that still needs a source of node values. err is the error of wrong
 // arguments, or nil.
-func newValue[T any](client *framework.Client, path string, codec Codec[T], o valueOptions[T], err error) *Value[T] {
-	v := &Value[T]{store: valueStore{client, path}, codec: codec, opts: o, err: err}
+func newValue[T any](client *framework.Client, path string, values codec.Codec[T], o valueOptions[T],
+	err error) *Value[T] {
+	v := &Value[T]{store: valueStore{client, path}, codec: values, opts: o, err: err}
 	v.current.Store(&Snapshot[T]{Value: v.opts.fallback, Source: FromDefault})
-	if v.err == nil && (codec.Encode == nil || codec.Decode == nil) {
-		v.err = errors.New("the codec has no Encode or no Decode")
+	if v.err == nil && values == nil {
+		v.err = errors.New("the codec is nil")
 	}
 	if v.err != nil {
 		v.err = failure.Wrap("config", path, v.err)
@@ -266,7 +269,8 @@ func (v *Value[T]) decodeValue(node framework.NodeValue) (*Snapshot[T], error) {
 }
 
 func (v *Value[T]) decodeBytes(data []byte) (value T, err error) {
-	if value, err = v.codec.Decode(data); err == nil {
+	err = usercode.Try(func() (err error) { value, err = v.codec.Decode(data); return err })
+	if err == nil {
 		err = v.validateValue(value)
 	}
 	if err != nil {
@@ -279,7 +283,7 @@ func (v *Value[T]) validateValue(value T) error {
 	if v.opts.validate == nil {
 		return nil
 	}
-	return v.opts.validate(value)
+	return usercode.Try(func() error { return v.opts.validate(value) })
 }
 
 // Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its
@@ -300,7 +304,8 @@ func (v *Value[T]) Set(ctx context.Context, value T, opts ...SetOption) (err err
 	if err := v.validateValue(value); err != nil {
 		return failure.Wrap("set", v.store.path, fmt.Errorf("%w: %w", ErrRefused, err))
 	}
-	data, err := v.codec.Encode(value)
+	var data []byte
+	err = usercode.Try(func() (err error) { data, err = v.codec.Encode(value); return err })
 	if err != nil {
 		return failure.Wrap("set", v.store.path, fmt.Errorf("%w: %w", ErrRefused, err))
 	}

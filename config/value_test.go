@@ -1,14 +1,17 @@
 package config_test
 
 import (
+	"context"
 	"iter"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -155,11 +158,11 @@ func TestRunGoesOnAfterAPermissionThatIsMissing(t *testing.T) {
 func TestAWrongPathOrOptionIsTold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, v := range []*config.Value[string]{
-			config.New(w.a.Client, "app", config.Text()), config.New(w.a.Client, "/", config.Text()),
-			config.New(w.a.Client, "/zookeeper/config", config.Text()), config.New(nil, path, config.Text()),
-			config.New(w.a.Client, path, config.Codec[string]{}),
-			config.New(w.a.Client, path, config.Text(), config.WithValidate[string](nil)),
-			config.New(w.a.Client, path, config.Text(), config.WithFile[string]("")),
+			config.New(w.a.Client, "app", codec.Text()), config.New(w.a.Client, "/", codec.Text()),
+			config.New(w.a.Client, "/zookeeper/config", codec.Text()), config.New(nil, path, codec.Text()),
+			config.New[string](w.a.Client, path, nil),
+			config.New(w.a.Client, path, codec.Text(), config.WithValidate[string](nil)),
+			config.New(w.a.Client, path, codec.Text(), config.WithFile[string]("")),
 		} {
 			require.Error(t, v.Validate())
 			require.Equal(t, v.Validate(), v.Run(t.Context()))
@@ -173,11 +176,61 @@ func TestAWrongPathOrOptionIsTold(t *testing.T) {
 			}
 			require.Empty(t, v.Get())
 		}
-		v := config.New(w.a.Client, path, config.Text(), nil)
+		v := config.New(w.a.Client, path, codec.Text(), nil)
 		require.Error(t, v.Set(t.Context(), "x", config.WithExpectedVersion(-1)))
 		require.NoError(t, w.a.Close(t.Context()))
 		require.ErrorIs(t, v.Run(t.Context()), framework.ErrClosed)
 		require.ErrorIs(t, v.Set(t.Context(), "x"), framework.ErrClosed)
+	})
+}
+
+// panickyCodec panics for one value.
+type panickyCodec struct{ codec.Codec[string] }
+
+func (c panickyCodec) Encode(v string) ([]byte, error) {
+	if v == "panic of Encode" {
+		panic(v)
+	}
+	return c.Codec.Encode(v)
+}
+
+func (c panickyCodec) Decode(data []byte) (string, error) {
+	if string(data) == "panic of Decode" {
+		panic(string(data))
+	}
+	return c.Codec.Decode(data)
+}
+
+// TestPanicOfTheUsersCodeRefusesTheValue: neither the codec nor the check of a value ends the
+// program.
+func TestPanicOfTheUsersCodeRefusesTheValue(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		v := config.New[string](w.a.Client, path, panickyCodec{codec.Text()}, config.WithDefault("default"),
+			config.WithValidate(func(v string) error {
+				if v == "panic of the check" {
+					panic(v)
+				}
+				return nil
+			}))
+		for _, value := range []string{"panic of Encode", "panic of Decode", "panic of the check"} {
+			err := v.Set(t.Context(), value)
+			require.ErrorIs(t, err, config.ErrRefused)
+			require.ErrorContains(t, err, "panic: "+value)
+		}
+		require.NoError(t, v.Set(t.Context(), "good"))
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		running.Go(func() { _ = v.Run(ctx) })
+		time.Sleep(time.Minute)
+		require.Equal(t, "good", v.Get())
+		for _, value := range []string{"panic of Decode", "panic of the check"} {
+			w.write(value)
+			time.Sleep(time.Minute)
+			require.Equal(t, "good", v.Get())
+			require.ErrorIs(t, v.Refused(), config.ErrRefused)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	itemqueue "github.com/lockstep-go/lockstep/queue" // queue is a function of these tests
@@ -179,7 +180,7 @@ func TestAListOfManyLocksIsFewRequests(t *testing.T) {
 func TestAListDoesNotReadTheItemsOfAQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a").Client, w.member("b").Client
-		q := itemqueue.New(a, "/jobs", itemqueue.Bytes(), itemqueue.WithDedup(time.Hour))
+		q := itemqueue.New(a, "/jobs", codec.Bytes(), itemqueue.WithDedup(time.Hour))
 		defer func() { require.NoError(t, q.Close(context.Background())) }()
 		putEach := func(n int) {
 			for i := range n {

@@ -6,6 +6,7 @@ import (
 	"log"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
@@ -28,7 +29,7 @@ func Example() {
 	}
 	defer client.Close(context.Background())
 
-	mails := queue.New(client, "/app/mails", queue.Bytes(), queue.WithMaxAttempts(1))
+	mails := queue.New(client, "/app/mails", codec.Bytes(), queue.WithMaxAttempts(1))
 	if err := mails.Put(ctx, []byte("a mail")); err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
@@ -17,7 +18,7 @@ import (
 func TestGrowingQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
-		q := queue.New(m.Client, "/app/mails", queue.Bytes())
+		q := queue.New(m.Client, "/app/mails", codec.Bytes())
 		defer q.Close(t.Context())
 		put := func() { require.NoError(t, q.PutBatch(t.Context(), [][]byte{{1}, {2}, {3}})) }
 		put()
@@ -53,7 +54,7 @@ func TestGrowingQueue(t *testing.T) {
 func TestOldItemsAndDeadLetters(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
-		q := queue.New(m.Client, "/app/mails", queue.Bytes(), queue.WithMaxAttempts(1))
+		q := queue.New(m.Client, "/app/mails", codec.Bytes(), queue.WithMaxAttempts(1))
 		defer q.Close(t.Context())
 		require.NoError(t, q.Put(t.Context(), []byte("low")))
 		w.watch("x", monitor.WithOldItem(10*time.Minute))
@@ -93,7 +94,7 @@ func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour // heartbeats are rare
 		for n := range 13 {
-			q := queue.New(w.member(fmt.Sprint("m", n)).Client, "/app/strict", queue.Bytes(),
+			q := queue.New(w.member(fmt.Sprint("m", n)).Client, "/app/strict", codec.Bytes(),
 				queue.WithOrder(queue.Strict))
 			go func() { _, _ = q.Take(t.Context()) }()
 			defer q.Close(t.Context())
@@ -112,7 +113,7 @@ func TestConsumersOfStrictQueueAreNoWaiters(t *testing.T) {
 func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
-		q := queue.New(m.Client, "/app/a/q", queue.Bytes(), queue.WithMaxAttempts(1))
+		q := queue.New(m.Client, "/app/a/q", codec.Bytes(), queue.WithMaxAttempts(1))
 		require.NoError(t, q.Put(t.Context(), []byte("x")))
 		d, err := q.Take(t.Context())
 		require.NoError(t, err)
@@ -136,7 +137,7 @@ func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 func TestItemsThatFailAgainAndAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
-		q := queue.New(m.Client, "/app/mails", queue.Bytes(), queue.WithDedup(time.Hour))
+		q := queue.New(m.Client, "/app/mails", codec.Bytes(), queue.WithDedup(time.Hour))
 		defer q.Close(t.Context())
 		require.NoError(t, q.Put(t.Context(), []byte("poison"), queue.WithID("order-17")))
 		fail := func(after time.Duration) {
@@ -175,7 +176,7 @@ func TestItemsThatFailAgainAndAgain(t *testing.T) {
 func TestItemThatAConsumerHasForLong(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
-		q := queue.New(m.Client, "/app/mails", queue.Bytes())
+		q := queue.New(m.Client, "/app/mails", codec.Bytes())
 		defer q.Close(t.Context())
 		w.watch("x", monitor.WithHeldItem(10*time.Minute), monitor.WithoutProblems(monitor.ProblemOldItem))
 		require.NoError(t, q.Put(t.Context(), []byte("x")))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
@@ -51,7 +52,7 @@ func (w *world) makeLocks(n int) {
 // makeQueues makes n queues with two items each, one of them of another priority.
 func (w *world) makeQueues(m *zktest.Member, n int) {
 	w.t.Helper()
-	q := queue.New(m.Client, "/app/queues/q00000", queue.Bytes())
+	q := queue.New(m.Client, "/app/queues/q00000", codec.Bytes())
 	require.NoError(w.t, q.Put(w.t.Context(), []byte("1")))
 	require.NoError(w.t, q.Put(w.t.Context(), []byte("2"), queue.WithPriority(3)))
 	require.NoError(w.t, q.Close(w.t.Context()))

@@ -9,6 +9,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
@@ -47,7 +48,7 @@ func TestGauges(t *testing.T) {
 				w.put(m, contender(fmt.Sprintf("/app/l%02d", n), c), "", framework.Ephemeral)
 			}
 		}
-		q := queue.New(m.Client, "/app/mails", queue.Bytes())
+		q := queue.New(m.Client, "/app/mails", codec.Bytes())
 		defer q.Close(t.Context())
 		require.NoError(t, q.PutBatch(t.Context(), [][]byte{{1}, {2}}))
 		d, err := q.Take(t.Context())

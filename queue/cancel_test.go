@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -85,7 +86,7 @@ func TestCancelRefusals(t *testing.T) {
 		p.ack(d)
 		require.ErrorIs(t, p.Cancel(t.Context(), "x"), ErrDone)
 		require.Empty(t, w.Children(testPath+"/cancels"))
-		plain := New(p.client, "/queues/plain", Text())
+		plain := New(p.client, "/queues/plain", codec.Text())
 		require.NoError(t, plain.Put(t.Context(), "x"))
 		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), errOption)
 		require.NoError(t, plain.Close(t.Context()))

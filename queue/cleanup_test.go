@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/testkit/cleanuptest"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -15,7 +16,7 @@ func TestCloseIsACleanup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cleanuptest.Cleanup{NextSession: true,
 				Begin: func(t *testing.T, m *zktest.Member) func(context.Context) error {
-					q := New(m.Client, testPath, Text(), WithOrder(order))
+					q := New(m.Client, testPath, codec.Text(), WithOrder(order))
 					require.NoError(t, q.Put(t.Context(), "x"))
 					_, err := q.Take(t.Context())
 					require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -75,7 +76,7 @@ func TestPutsWithIDsFitIntoATransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		path := "/production/eu-west-1/payments/settlement/queues/incoming-orders-of-merchants/v2/events"
 		m := w.Member(t, "a", config)
-		q := New(m.Client, path, Text(), WithDedup(time.Second))
+		q := New(m.Client, path, codec.Text(), WithDedup(time.Second))
 		defer q.Close(context.Background())
 		require.NoError(t, q.Put(t.Context(), "x", WithID("0")))
 		time.Sleep(2 * time.Second)
@@ -132,7 +133,7 @@ func TestDueItemsAreMovedTogether(t *testing.T) {
 func TestBatchOfTheLargestSize(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.Member(t, "a", config)
-		q := New(m.Client, "/queues/"+strings.Repeat("long", 50), Text(), WithCapacity(2000))
+		q := New(m.Client, "/queues/"+strings.Repeat("long", 50), codec.Text(), WithCapacity(2000))
 		defer q.Close(context.Background())
 		values := make([]string, maxBatch)
 		for i := range values {

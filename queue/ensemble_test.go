@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 )
@@ -74,7 +75,7 @@ func (r *crowd) open() (*framework.Client, *Queue[string]) {
 	if err != nil {
 		panic(err)
 	}
-	return c, New(c, "/q", Text(), WithOrder(r.order), segmentSize(50), WithPrefetch(1))
+	return c, New(c, "/q", codec.Text(), WithOrder(r.order), segmentSize(50), WithPrefetch(1))
 }
 
 func (r *crowd) produce(ctx context.Context, p int) {

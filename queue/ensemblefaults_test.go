@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 )
@@ -86,7 +87,7 @@ func (s *ensembleRun) open(l *links) (*framework.Client, *Queue[string]) {
 	c, err := framework.Connect(ctx, ensembleConfig(l.addrs(), s.root),
 		framework.WithLogger(slog.New(slog.DiscardHandler)))
 	require.NoError(s.t, err)
-	return c, New(c, "/q", Text(), ensembleOptions(s.order)...)
+	return c, New(c, "/q", codec.Text(), ensembleOptions(s.order)...)
 }
 
 func ensembleConfig(servers []string, root string) framework.Config {

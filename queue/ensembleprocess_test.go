@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 )
@@ -194,7 +195,7 @@ func consumeAsProcess(how string) {
 		fmt.Println("fault", err)
 		return
 	}
-	q := New(c, "/q", Text(), ensembleOptions(Order(words[0]))...)
+	q := New(c, "/q", codec.Text(), ensembleOptions(Order(words[0]))...)
 	told := make(chan bool)
 	go func() {
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

@@ -7,6 +7,7 @@ import (
 	"log"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -17,7 +18,7 @@ func ExampleQueue_TryTake() {
 	client, done := connect(ctx)
 	defer done()
 
-	rows := queue.New(client, "/rows", queue.Text(), queue.WithMaxInFlight(10))
+	rows := queue.New(client, "/rows", codec.Text(), queue.WithMaxInFlight(10))
 	defer rows.Close(ctx)
 	if err := rows.PutBatch(ctx, []string{"a", "b", "c", "d"}); err != nil {
 		log.Fatal(err)
@@ -63,7 +64,7 @@ func ExampleQueue_Work() {
 	ctx, cancel := context.WithCancel(context.Background()) // mostly of signal.NotifyContext
 	defer cancel()
 
-	mails := queue.New(client, "/mails", queue.Text(), queue.WithMaxAttempts(10),
+	mails := queue.New(client, "/mails", codec.Text(), queue.WithMaxAttempts(10),
 		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Hour, Jitter: 0.2}))
 	defer mails.Close(context.Background())
 	if err := mails.Put(ctx, "ann"); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -21,7 +22,7 @@ func ExampleQueue_order_per_key() {
 	type event struct{ Account, What string }
 	var shards []*queue.Queue[event]
 	for i := range 4 { // the same number for ever
-		shard := queue.New(client, fmt.Sprintf("/events/%d", i), queue.JSON[event](), queue.WithOrder(queue.Strict))
+		shard := queue.New(client, fmt.Sprintf("/events/%d", i), codec.JSON[event](), queue.WithOrder(queue.Strict))
 		defer shard.Close(ctx)
 		shards = append(shards, shard)
 	}

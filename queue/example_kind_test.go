@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -15,8 +16,8 @@ type (
 )
 
 var (
-	SendMail      = queue.NewKind("mail", queue.JSON[Mail]())
-	MakeThumbnail = queue.NewKind("thumbnail", queue.JSON[Thumbnail]())
+	SendMail      = queue.NewKind("mail", codec.JSON[Mail]())
+	MakeThumbnail = queue.NewKind("thumbnail", codec.JSON[Thumbnail]())
 )
 
 // One queue holds two kinds of items, each with its type and its handler.
@@ -25,7 +26,7 @@ func ExampleByKind() {
 	client, done := connect(ctx)
 	defer done()
 
-	tasks := queue.New(client, "/tasks", queue.Bytes(), queue.WithMaxAttempts(5),
+	tasks := queue.New(client, "/tasks", codec.Bytes(), queue.WithMaxAttempts(5),
 		queue.WithOnDead(func(l queue.DeadLetter) { log.Printf("given up: %s %s: %s", l.Kind, l.Data, l.Reason) }))
 	defer tasks.Close(ctx)
 	if err := SendMail.Put(ctx, tasks, Mail{To: "ann"}); err != nil {

@@ -7,6 +7,7 @@ import (
 	"log"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -18,7 +19,7 @@ func Example() {
 	defer done()
 
 	type mail struct{ To string }
-	mails := queue.New(client, "/mails", queue.JSON[mail](), queue.WithOrder(queue.Strict))
+	mails := queue.New(client, "/mails", codec.JSON[mail](), queue.WithOrder(queue.Strict))
 	defer mails.Close(ctx)
 	if err := mails.PutBatch(ctx, []mail{{"ann"}, {"bob"}}); err != nil {
 		log.Fatal(err)
@@ -50,7 +51,7 @@ func ExampleWithHeaders() {
 	client, done := connect(ctx)
 	defer done()
 
-	mails := queue.New(client, "/mails", queue.Text())
+	mails := queue.New(client, "/mails", codec.Text())
 	defer mails.Close(ctx)
 	if err := mails.Put(ctx, "hello", queue.WithHeaders(map[string]string{"tenant": "7"})); err != nil {
 		log.Fatal(err)
@@ -71,7 +72,7 @@ func ExampleDelivery_AckWith() {
 	client, done := connect(ctx)
 	defer done()
 
-	orders := queue.New(client, "/orders", queue.Text())
+	orders := queue.New(client, "/orders", codec.Text())
 	defer orders.Close(ctx)
 	// The record of the order, and the order's place in the queue: both or neither.
 	record := framework.CreateOp("/order-7", []byte("new"), framework.Persistent)

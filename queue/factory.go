@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
@@ -20,8 +21,8 @@ type Factory struct {
 func NewFactory(client *framework.Client) *Factory { return &Factory{client: client} }
 
 // Make returns a queue of the factory's client; see New.
-func Make[T any](f *Factory, path string, codec Codec[T], opts ...Option) *Queue[T] {
-	q := New(f.client, path, codec, opts...)
+func Make[T any](f *Factory, path string, values codec.Codec[T], opts ...Option) *Queue[T] {
+	q := New(f.client, path, values, opts...)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closes = append(f.closes, q.Close)

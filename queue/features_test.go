@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -188,7 +189,7 @@ func TestUndecodableItemDoesNotBlockQueue(t *testing.T) {
 		a.put("one")
 		require.NoError(t, a.client.Create(t.Context(), testPath+"/items/0000000000/i-0000000001", []byte{9, 9},
 			framework.Persistent))
-		numbers := New(a.client, testPath, JSON[int](), order)
+		numbers := New(a.client, testPath, codec.JSON[int](), order)
 		defer numbers.Close(context.Background())
 		require.NoError(t, numbers.Put(t.Context(), 7))
 		d, err := numbers.Take(within(t, time.Minute))
@@ -426,7 +427,7 @@ func TestInvalidPutOptionsAreRefused(t *testing.T) {
 		}
 		for _, o := range []Option{WithCapacity(0), WithCapacity(-1), WithMaxAttempts(0), WithDedup(0),
 			WithDedup(time.Millisecond)} {
-			require.ErrorIs(t, New(a.client, testPath, Text(), o).Put(t.Context(), "x"), errOption)
+			require.ErrorIs(t, New(a.client, testPath, codec.Text(), o).Put(t.Context(), "x"), errOption)
 		}
 		require.Empty(t, w.Children("/queues"))
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func TestQueuesAreInspectedTogetherAsEachAlone(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		client := w.Member(t, "a", config).Client
 		open := func(path string, opts ...Option) *Queue[string] {
-			q := New(client, path, Text(), opts...)
+			q := New(client, path, codec.Text(), opts...)
 			t.Cleanup(func() { _ = q.Close(within(t, time.Minute)) })
 			return q
 		}
@@ -144,7 +145,7 @@ func TestListSaysWhatItMayNotRead(t *testing.T) {
 		w.member("a").put("x")
 		hidden := New(w.Member(t, "b",
 			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("b:secret")}}}).Client,
-			"/hidden", Text())
+			"/hidden", codec.Text())
 		require.NoError(t, hidden.Put(t.Context(), "x"))
 		defer hidden.Close(t.Context())
 		look := w.Member(t, "look", config).Client

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
@@ -20,22 +21,22 @@ const UnknownKindPause = time.Minute
 // Kind is one of the kinds of items in a queue that holds several: its name, the type of its values
 // and their codec. Declare it once, as a variable of a package that producers and consumers share:
 //
-//	var Mail = queue.NewKind("mail", queue.JSON[MailArgs]())
+//	var Mail = queue.NewKind("mail", codec.JSON[MailArgs]())
 //
-// The queue itself is one of bytes, queue.New(client, path, queue.Bytes()): the items of all kinds
+// The queue itself is one of bytes, queue.New(client, path, codec.Bytes()): the items of all kinds
 // share its order, capacity, retry policy and dead letters. Producers call Mail.Put; consumers call
 // Queue.Work with the handler of ByKind.
 type Kind[T any] struct {
 	name  string
-	codec Codec[T]
+	codec codec.Codec[T]
 	err   error
 }
 
 // NewKind returns a kind. It sends no request. If an argument is invalid, Put and ByKind return an
 // error that says so.
-func NewKind[T any](name string, codec Codec[T]) Kind[T] {
-	k := Kind[T]{name, codec, checkKind("NewKind", name)}
-	if codec == nil {
+func NewKind[T any](name string, values codec.Codec[T]) Kind[T] {
+	k := Kind[T]{name, values, checkKind("NewKind", name)}
+	if values == nil {
 		k.err = fmt.Errorf("%w: NewKind: the codec of %q is nil", errOption, name)
 	}
 	return k

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -17,13 +18,13 @@ import (
 type mailArgs struct{ To string }
 
 var (
-	mailKind  = NewKind("mail", JSON[mailArgs]())
-	countKind = NewKind("count", JSON[int]())
+	mailKind  = NewKind("mail", codec.JSON[mailArgs]())
+	countKind = NewKind("count", codec.JSON[int]())
 )
 
 // tasks is a member's queue of several kinds.
 func (m *member) tasks(opts ...Option) *Queue[[]byte] {
-	q := New(m.client, testPath, Bytes(), opts...)
+	q := New(m.client, testPath, codec.Bytes(), opts...)
 	m.t.Cleanup(func() { _ = q.Close(context.Background()) })
 	return q
 }
@@ -137,7 +138,7 @@ func TestKindsAreChecked(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		q := w.member("a").tasks()
 		for _, name := range []string{"", "a\nb", "\xff", strings.Repeat("k", maxKind+1)} {
-			bad := NewKind(name, JSON[int]())
+			bad := NewKind(name, codec.JSON[int]())
 			require.ErrorIs(t, bad.Put(t.Context(), q, 1), errOption)
 			require.ErrorIs(t, q.Put(t.Context(), nil, WithKind(name)), errOption)
 			_, err := ByKind(bad.Handler(func(context.Context, *Delivery[int]) error { return nil }))
@@ -145,7 +146,7 @@ func TestKindsAreChecked(t *testing.T) {
 		}
 		require.ErrorIs(t, Kind[int]{}.Put(t.Context(), q, 1), errOption)
 		require.ErrorIs(t, NewKind[int]("n", nil).Put(t.Context(), q, 1), errOption)
-		require.ErrorIs(t, NewKind("c", JSON[chan int]()).Put(t.Context(), q, nil), ErrCodec)
+		require.ErrorIs(t, NewKind("c", codec.JSON[chan int]()).Put(t.Context(), q, nil), ErrCodec)
 		good := countKind.Handler(func(context.Context, *Delivery[int]) error { return nil })
 		for want, handlers := range map[string][]KindHandler{
 			"no handler": nil, "two handlers": {good, good}, "Kind.Handler": {{}}, "is nil": {countKind.Handler(nil)},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -23,7 +24,7 @@ func TestItemOfTwoDeadConsumersComesAgain(t *testing.T) {
 		zk := zktest.Start(t)
 		consume := func(name string) (*zktest.Member, *queue.Queue[string]) {
 			m := zk.Member(t, name, framework.Config{})
-			return m, queue.New(m.Client, "/q", queue.JSON[string](), queue.WithMaxInFlight(1))
+			return m, queue.New(m.Client, "/q", codec.JSON[string](), queue.WithMaxInFlight(1))
 		}
 		take := func(q *queue.Queue[string], want string) *queue.Delivery[string] {
 			d, err := q.Take(ctx)

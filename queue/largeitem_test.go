@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 )
 
@@ -30,7 +31,7 @@ func (c failingCodec) Decode(b []byte) (string, error) {
 func TestLargeItemThatCannotBeDecodedIsBuried(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		m, tried := w.Member(t, "a", config), new(atomic.Int64)
-		q := New(m.Client, testPath, Codec[string](failingCodec{tried}), order)
+		q := New(m.Client, testPath, codec.Codec[string](failingCodec{tried}), order)
 		defer q.Close(context.Background())
 		require.NoError(t, q.Put(t.Context(), strings.Repeat("x", queuelayout.MaxItem-2)))
 		require.NoError(t, q.Put(t.Context(), "good"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/testkit/testclock"
@@ -115,7 +116,7 @@ func TestDeliveryContextEndsAtOnceAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		clock := &stopped{Clock: clock.Time()}
 		client := w.Member(t, "a", config, testclock.WithClock(clock)).Client
-		q := New(client, testPath, Text(), order)
+		q := New(client, testPath, codec.Text(), order)
 		require.NoError(t, q.Put(t.Context(), "x"))
 		d, err := q.Take(t.Context())
 		require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestEndedDeliveryIsNotHandedOutAfterProcessPause(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		clock := &stopped{Clock: clock.Time()}
 		client := w.Member(t, "a", config, testclock.WithClock(clock)).Client
-		q := New(client, testPath, Text(), order, WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour))
+		q := New(client, testPath, codec.Text(), order, WithMaxInFlight(3), WithPrefetch(2), WithIdleTimeout(time.Hour))
 		for _, v := range names(0, 3) {
 			require.NoError(t, q.Put(t.Context(), v))
 		}

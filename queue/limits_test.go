@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/codec"
 )
 
 // TestPauseHoldsPrefetchedItems: also what an acknowledgement has hoped for.
@@ -78,7 +80,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		n, err := a.Len(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 6, n)
-		require.ErrorIs(t, New(a.client, testPath, Text(), WithBacklog(0)).Put(t.Context(), "x"), errOption)
+		require.ErrorIs(t, New(a.client, testPath, codec.Text(), WithBacklog(0)).Put(t.Context(), "x"), errOption)
 	})
 }
 
@@ -101,7 +103,7 @@ func TestLostDeliveryMakesRoom(t *testing.T) {
 }
 
 // slowCodec takes its time to decode.
-type slowCodec struct{ Codec[string] }
+type slowCodec struct{ codec.Codec[string] }
 
 func (s slowCodec) Decode(data []byte) (string, error) {
 	time.Sleep(100 * time.Millisecond)
@@ -114,7 +116,7 @@ func TestSlowCodecDoesNotBlockOthers(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		w.member("p", order).put(names(0, 60)...)
 		m := w.Member(t, "c", config)
-		q := New[string](m.Client, testPath, slowCodec{Text()}, order, WithMaxInFlight(30), WithPrefetch(29))
+		q := New[string](m.Client, testPath, slowCodec{codec.Text()}, order, WithMaxInFlight(30), WithPrefetch(29))
 		defer q.Close(context.Background())
 		d, err := q.Take(within(t, time.Minute))
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -53,7 +54,7 @@ type member struct {
 func (w *world) member(name string, opts ...Option) *member {
 	w.t.Helper()
 	m := w.Member(w.t, name, config)
-	q := New(m.Client, testPath, Text(), opts...)
+	q := New(m.Client, testPath, codec.Text(), opts...)
 	w.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/codec"
 )
 
 func TestEachCallRefusesAnInvalidArgument(t *testing.T) {
-	q := New(nil, "/q", Text())
+	q := New(nil, "/q", codec.Text())
 	calls := map[string]func(context.Context) error{
 		"Pause": q.Pause, "Resume": q.Resume, "Drop": q.Drop,
 		"SetCapacity": func(ctx context.Context) error { return q.SetCapacity(ctx, 3) },

@@ -10,11 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/background"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // Queue puts items of one type into a queue and takes them out. Many goroutines may use it at once.
@@ -22,15 +24,15 @@ import (
 // longer needed.
 type Queue[T any] struct {
 	engine *engine
-	codec  Codec[T]
+	codec  codec.Codec[T]
 }
 
 // New returns a queue at path. It sends no request. The first Put or Take makes the queue, and so
 // do Pause, Resume, SetCapacity, SetDedup and SetRetry; other calls do not. If an argument or an
 // option is invalid, each call returns an error that says so.
-func New[T any](client *framework.Client, path string, codec Codec[T], opts ...Option) *Queue[T] {
-	q := &Queue[T]{newEngine(client, path, opts), codec}
-	if codec == nil && q.engine.err == nil {
+func New[T any](client *framework.Client, path string, values codec.Codec[T], opts ...Option) *Queue[T] {
+	q := &Queue[T]{newEngine(client, path, opts), values}
+	if values == nil && q.engine.err == nil {
 		q.engine.err = fmt.Errorf("%w: the codec is nil", errOption)
 	}
 	return q
@@ -330,26 +332,20 @@ func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
 }
 
 // encodeValue calls the codec. A codec that panics has failed.
-func encodeValue[T any](c Codec[T], v T) (data []byte, err error) {
-	defer recoverPanic(&err)
-	if data, err = c.Encode(v); err != nil {
+func encodeValue[T any](c codec.Codec[T], v T) (data []byte, err error) {
+	err = usercode.Try(func() (err error) { data, err = c.Encode(v); return err })
+	if err != nil {
 		return nil, fmt.Errorf("%w: encode: %w", ErrCodec, err)
 	}
 	return data, nil
 }
 
-func decodeValue[T any](c Codec[T], data []byte) (v T, err error) {
-	defer recoverPanic(&err)
-	if v, err = c.Decode(data); err != nil {
+func decodeValue[T any](c codec.Codec[T], data []byte) (v T, err error) {
+	err = usercode.Try(func() (err error) { v, err = c.Decode(data); return err })
+	if err != nil {
 		return v, fmt.Errorf("%w: decode: %w", ErrCodec, err)
 	}
 	return v, nil
-}
-
-func recoverPanic(err *error) {
-	if p := recover(); p != nil {
-		*err = fmt.Errorf("%w: panic: %v", ErrCodec, p)
-	}
 }
 
 // engine is the untyped part of a Queue: the stored queue, one writer, one consumer, and their

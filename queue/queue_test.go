@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -318,16 +319,16 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 		require.ErrorIs(t, a.PutBatch(t.Context(), names(0, maxBatch+1)), framework.ErrTooLarge)
 		require.Empty(t, w.Children("/queues"), "nothing was sent")
 		for _, o := range []Option{WithMaxInFlight(0), WithPrefetch(-1), WithIdleTimeout(0), WithOrder("some")} {
-			q := New(a.client, testPath, Text(), o)
+			q := New(a.client, testPath, codec.Text(), o)
 			require.ErrorIs(t, q.Put(t.Context(), "x"), errOption)
 			_, err := q.Take(t.Context())
 			require.ErrorIs(t, err, errOption)
 		}
-		require.ErrorIs(t, New(a.client, "relative", Text()).Put(t.Context(), ""), framework.ErrInvalidPath)
-		require.ErrorIs(t, New(a.client, "/", Text()).Put(t.Context(), ""), framework.ErrInvalidPath)
-		require.ErrorIs(t, New[string](nil, "/x", Text()).Put(t.Context(), ""), errOption)
+		require.ErrorIs(t, New(a.client, "relative", codec.Text()).Put(t.Context(), ""), framework.ErrInvalidPath)
+		require.ErrorIs(t, New(a.client, "/", codec.Text()).Put(t.Context(), ""), framework.ErrInvalidPath)
+		require.ErrorIs(t, New[string](nil, "/x", codec.Text()).Put(t.Context(), ""), errOption)
 		require.ErrorIs(t, New[string](a.client, "/x", nil).Put(t.Context(), ""), errOption)
-		require.ErrorIs(t, New(a.client, "/x", JSON[func()]()).Put(t.Context(), func() {}), ErrCodec)
+		require.ErrorIs(t, New(a.client, "/x", codec.JSON[func()]()).Put(t.Context(), func() {}), ErrCodec)
 		a.put("x")
 		require.ErrorIs(t, a.take().Nack(t.Context(), -1, nil), errOption)
 	})

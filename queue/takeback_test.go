@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -90,7 +91,7 @@ func TestTakeBackOfAClaimThatHasEnded(t *testing.T) {
 		claim = operator.claimOf()
 		a.ack(again)
 		require.ErrorIs(t, operator.TakeBack(t.Context(), claim), ErrNotClaimed)
-		other := New(operator.client, "/queues/other", Text())
+		other := New(operator.client, "/queues/other", codec.Text())
 		defer other.Close(t.Context())
 		require.ErrorIs(t, other.TakeBack(t.Context(), claim), errOption)
 		require.ErrorIs(t, other.TakeBack(t.Context(), InFlightItem{}), errOption)

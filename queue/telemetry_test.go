@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 )
 
@@ -21,7 +22,7 @@ func TestEachWayToSettleIsCounted(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := metric.NewManualReader()
 		m := w.Member(t, "a", config, framework.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
-		q := New(m.Client, testPath, Text())
+		q := New(m.Client, testPath, codec.Text())
 		defer q.Close(t.Context())
 		require.NoError(t, q.PutBatch(t.Context(), []string{"ack", "nack", "permanent"}))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +64,7 @@ func TestConsumerSpanLinksToProducer(t *testing.T) {
 		queueOf := func(name string) *Queue[string] {
 			return New(w.Member(t, name, config, measured, framework.WithPropagators(propagation.TraceContext{}),
 				framework.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)))).Client,
-				testPath, Text())
+				testPath, codec.Text())
 		}
 		producer, consumer := queueOf("a"), queueOf("b")
 		defer producer.Close(t.Context())

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/locks"
@@ -244,7 +245,7 @@ func resumeJob(ctx context.Context, u *UI, a Action) error {
 
 // withQueue calls f with the queue if it is paused as was seen.
 func (u *UI) withQueue(ctx context.Context, a Action, f func(*queue.Queue[[]byte]) error) error {
-	q := queue.New(u.client, a.Path, queue.Bytes())
+	q := queue.New(u.client, a.Path, codec.Bytes())
 	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
 	paused, err := q.Paused(ctx)
 	switch {
@@ -305,7 +306,7 @@ func signalRun(ctx context.Context, u *UI, a Action) error {
 
 // withDead calls f with the queue if it has as many dead letters as were seen.
 func (u *UI) withDead(ctx context.Context, a Action, f func(*queue.Queue[[]byte]) error) error {
-	q := queue.New(u.client, a.Path, queue.Bytes())
+	q := queue.New(u.client, a.Path, codec.Bytes())
 	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
 	if err := u.sync(ctx, a.Path); err != nil {
 		return err
@@ -413,7 +414,7 @@ func rollBack(ctx context.Context, u *UI, a Action) error {
 	if err != nil {
 		return changed("%q is no version", a.Node)
 	}
-	err = config.New(u.client, a.Path, config.Bytes()).Rollback(ctx, version, config.WithExpectedVersion(seen))
+	err = config.New(u.client, a.Path, codec.Bytes()).Rollback(ctx, version, config.WithExpectedVersion(seen))
 	var conflict *config.ConflictError
 	switch {
 	case errors.As(err, &conflict):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/members"
@@ -50,7 +51,7 @@ func TestDeadLetterActions(t *testing.T) { synctest.Test(t, testDeadLetterAction
 func testDeadLetterActions(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	ctx := t.Context()
-	q := queue.New(s.client, "/queues/one", queue.Text(), queue.WithMaxAttempts(1))
+	q := queue.New(s.client, "/queues/one", codec.Text(), queue.WithMaxAttempts(1))
 	defer q.Close(context.Background())
 	bury := func() {
 		require.NoError(t, q.Put(ctx, "item"))
@@ -147,7 +148,7 @@ func TestRollBack(t *testing.T) { synctest.Test(t, testRollBack) }
 func testRollBack(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	ctx := t.Context()
-	v := config.New(s.client, "/config/one", config.Text())
+	v := config.New(s.client, "/config/one", codec.Text())
 	require.NoError(t, v.Set(ctx, "same\nfirst"))
 	require.NoError(t, v.Set(ctx, "same\nsecond\nadded"))
 	const page = "value?path=/config/one"
@@ -211,7 +212,7 @@ func testActionsAreRecorded(t *testing.T) {
 	require.NoError(t, err)
 	defer page.Close()
 	s := &stage{zk: zk, client: client, page: page}
-	q := queue.New(client, "/q", queue.Text())
+	q := queue.New(client, "/q", codec.Text())
 	defer q.Close(context.Background())
 	require.NoError(t, q.Put(t.Context(), "item"))
 	form := url.Values{"do": {"pause-queue"}, "path": {"/q"}, "seen": {"goes on"}}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/testkit/browser"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/ui"
@@ -126,7 +127,7 @@ new MutationObserver(tell).observe(document.querySelector("main"), {childList: t
 	defer server.CloseClientConnections()
 	browser.Open(t, server.URL+"/lockstep/queue?path=/queues/one", browser.Wide, false)
 	require.Equal(t, "1", <-p.answers)
-	q := queue.New(s.client, "/queues/one", queue.Text())
+	q := queue.New(s.client, "/queues/one", codec.Text())
 	defer q.Close(t.Context())
 	require.NoError(t, q.Put(t.Context(), "second"))
 	for answer := range p.answers {

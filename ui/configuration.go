@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/linediff"
@@ -94,7 +95,7 @@ type valueHistory struct {
 }
 
 func (u *UI) readHistory(ctx context.Context, path string) (h valueHistory, err error) {
-	if h.records, err = config.New(u.client, path, config.Bytes()).History(ctx); err != nil {
+	if h.records, err = config.New(u.client, path, codec.Bytes()).History(ctx); err != nil {
 		return h, err
 	}
 	now, err := u.readValueReport(ctx, path)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
@@ -121,7 +122,7 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 		dead []queue.DeadLetter
 	}
 	found, err := read(q.ctx, u.hub, s, "queue "+path, func(ctx context.Context) (found items, err error) {
-		opened := queue.New(u.client, path, queue.Bytes())
+		opened := queue.New(u.client, path, codec.Bytes())
 		defer opened.Close(ctx) //nolint:errcheck // it has taken nothing
 		found.held, err = opened.InFlight(ctx)
 		for letter, deadErr := range opened.DeadLetters(ctx) {

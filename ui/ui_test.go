@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -116,11 +117,11 @@ func fill(t *testing.T, s *stage, name string) {
 		Address: "host", Port: 80, Metadata: map[string]string{name: name}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = instance.Close(context.Background()) })
-	value := config.New(holder, "/config/"+name, config.Text())
+	value := config.New(holder, "/config/"+name, codec.Text())
 	require.NoError(t, value.Set(ctx, "same\nold\n"+name))
 	require.NoError(t, value.Set(ctx, "same\n"+name+"\n"+name, config.WithNote(name)))
 
-	q := queue.New(holder, "/queues/"+name, queue.Text())
+	q := queue.New(holder, "/queues/"+name, codec.Text())
 	require.NoError(t, q.Put(ctx, name))
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 
@@ -293,7 +294,7 @@ func testActions(t *testing.T) {
 			require.True(t, r.Holders[0].Revoked)
 		}},
 		{"queue?path=/queues/one", "pause-queue", func() {
-			q := queue.New(s.client, "/queues/one", queue.Text())
+			q := queue.New(s.client, "/queues/one", codec.Text())
 			defer q.Close(ctx)
 			paused, err := q.Paused(ctx)
 			require.NoError(t, err)
@@ -317,7 +318,7 @@ func testActions(t *testing.T) {
 
 	{ // what has changed meanwhile is refused
 		form := s.form(t, "queue?path=/queues/one", "pause-queue")
-		q := queue.New(s.client, "/queues/one", queue.Text())
+		q := queue.New(s.client, "/queues/one", codec.Text())
 		defer q.Close(ctx)
 		require.NoError(t, q.Pause(ctx))
 		require.Equal(t, http.StatusConflict, s.post(t, "act", form).StatusCode)
@@ -390,7 +391,7 @@ func plantSecrets(t *testing.T, s *stage) {
 		late(lease.Release)
 	}
 
-	q := queue.New(client, "/queues/one", queue.Text(), queue.WithMaxAttempts(1))
+	q := queue.New(client, "/queues/one", codec.Text(), queue.WithMaxAttempts(1))
 	late(q.Close)
 	require.NoError(t, q.Put(ctx, "secret-letter", queue.WithHeaders(map[string]string{"k": "secret-header"})))
 	d, err := q.Take(ctx)
@@ -422,7 +423,7 @@ func plantSecrets(t *testing.T, s *stage) {
 		Payload: json.RawMessage(`{"k":"secret-payload"}`)})
 	require.NoError(t, err)
 	late(instance.Close)
-	require.NoError(t, config.New(client, "/config/one", config.Text()).Set(ctx, "secret-value",
+	require.NoError(t, config.New(client, "/config/one", codec.Text()).Set(ctx, "secret-value",
 		config.WithNote("secret-note")))
 
 	flows := workflow.New(client, "/flows")

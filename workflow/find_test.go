@@ -3,10 +3,12 @@ package workflow_test
 import (
 	"context"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/codec"
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,7 +32,7 @@ func TestFind(t *testing.T) {
 		}
 		for _, path := range []string{"/lockstep/queues/mails", "/other/runs", "/orders/runs/00/queues",
 			"/orders/runs/00/runs"} {
-			mails := queue.New(m.Client, path, queue.Text())
+			mails := queue.New(m.Client, path, codec.Text())
 			require.NoError(t, mails.Put(t.Context(), "ann"))
 			require.NoError(t, mails.Close(t.Context()))
 		}

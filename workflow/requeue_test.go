@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -17,7 +18,7 @@ import (
 // purge removes all items of a kind's queue, as an operator may do by mistake.
 func (f *worker) purge(kind string) {
 	f.t.Helper()
-	q := queue.New(f.Client, runsPath+"/queues/"+kind, queue.Bytes(), queue.WithOrder(queue.Parallel))
+	q := queue.New(f.Client, runsPath+"/queues/"+kind, codec.Bytes(), queue.WithOrder(queue.Parallel))
 	n, err := q.Purge(f.t.Context())
 	require.NoError(f.t, err)
 	require.Positive(f.t, n)

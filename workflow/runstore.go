@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -99,7 +100,7 @@ func (st *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
 	}
 	q := st.queues[kind]
 	if q == nil {
-		q = queue.New(st.client, st.queuePath(kind), queue.JSON[runItem](), queue.WithOrder(queue.Parallel),
+		q = queue.New(st.client, st.queuePath(kind), codec.JSON[runItem](), queue.WithOrder(queue.Parallel),
 			queue.WithMaxInFlight(MaxWorkers))
 		st.queues[kind] = q
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -221,7 +222,7 @@ func TestAnOrderOutlivesItsWorkers(t *testing.T) {
 		shop, tired, fresh := zk.Member(t, "shop", framework.Config{}), zk.Member(t, "tired", framework.Config{}),
 			zk.Member(t, "fresh", framework.Config{})
 		orders := func(m *zktest.Member) *queue.Queue[string] {
-			return queue.New(m.Client, "/orders", queue.JSON[string]())
+			return queue.New(m.Client, "/orders", codec.JSON[string]())
 		}
 
 		lost := zk.DropReply(1, zktest.Match{Op: zktest.OpMulti}) // the order is stored, and the shop cannot know

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -67,7 +68,7 @@ func (c lockstepConnection) counter(name string) (func(context.Context) error, e
 }
 
 func (c lockstepConnection) queue(name string) (put putter, take taker, err error) {
-	q := queue.New(c.client, "/"+name, queue.Bytes())
+	q := queue.New(c.client, "/"+name, codec.Bytes())
 	put = func(ctx context.Context, item []byte) error { return q.Put(ctx, item) }
 	return put, func(ctx context.Context) error {
 		d, err := q.Take(ctx)
@@ -80,7 +81,7 @@ func (c lockstepConnection) queue(name string) (put putter, take taker, err erro
 
 func (c lockstepConnection) watch(ctx context.Context, name string, n int, seen func(value string)) error {
 	for range n {
-		v := config.New(c.client, "/"+name, config.Text())
+		v := config.New(c.client, "/"+name, codec.Text())
 		go func() { _ = v.Run(ctx) }() // until the process ends
 		go func() {
 			for s, err := range v.Follow(ctx) {
@@ -95,7 +96,7 @@ func (c lockstepConnection) watch(ctx context.Context, name string, n int, seen 
 }
 
 func (c lockstepConnection) set(ctx context.Context, name, value string) error {
-	return config.New(c.client, "/"+name, config.Text()).Set(ctx, value)
+	return config.New(c.client, "/"+name, codec.Text()).Set(ctx, value)
 }
 
 // zkConnection is a session of go-zookeeper: for its own lock, or for bare requests.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -213,7 +214,7 @@ func TestASignalWhileTheReplyIsOutstanding(t *testing.T) {
 // TestConfigDiffShowsBytes: lines that JSON would show as equal differ.
 func TestConfigDiffShowsBytes(t *testing.T) {
 	s := newStage(t)
-	v := config.New(s.connected(), limitsNode, config.Bytes())
+	v := config.New(s.connected(), limitsNode, codec.Bytes())
 	require.NoError(t, v.Set(t.Context(), []byte("a\nx\xfe")))
 	require.NoError(t, v.Set(t.Context(), []byte("a\nx\xff")))
 	code, out, errs := s.run("config", "diff", "limits", "--json")
@@ -230,8 +231,8 @@ func TestConfigLs(t *testing.T) {
 	require.Empty(t, out)
 	require.Contains(t, errs, "no values below /lockstep/config")
 	c := s.connected()
-	require.NoError(t, config.New(c, limitsNode, config.Bytes()).Set(t.Context(), []byte("12345")))
-	require.NoError(t, config.New(c, "/lockstep/config/team/empty", config.Bytes()).Set(t.Context(), nil))
+	require.NoError(t, config.New(c, limitsNode, codec.Bytes()).Set(t.Context(), []byte("12345")))
+	require.NoError(t, config.New(c, "/lockstep/config/team/empty", codec.Bytes()).Set(t.Context(), nil))
 	require.NoError(t, c.Create(t.Context(), "/lockstep/config/team/foreign", []byte("x"), framework.Persistent))
 	require.NoError(t, c.MakeDirs(t.Context(), "/lockstep/config/none"))
 	var rows []string

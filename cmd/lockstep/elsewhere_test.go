@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
@@ -34,7 +35,7 @@ func TestAnEmptyListNamesWhatIsElsewhere(t *testing.T) {
 	}
 	_, err := election.New(c, "/billing").Campaign(ctx)
 	require.NoError(t, err)
-	require.NoError(t, queue.New(c, "/mails", queue.Text()).Put(ctx, "ann"))
+	require.NoError(t, queue.New(c, "/mails", codec.Text()).Put(ctx, "ann"))
 	require.NoError(t, barrier.NewGate(c, "/upkeep").Raise(ctx))
 	jobs := scheduler.New(c, "/jobs")
 	require.NoError(t, jobs.Add(scheduler.Job{Name: "often", Spec: "0 3 * * *",

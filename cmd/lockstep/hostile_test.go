@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/queue"
@@ -255,7 +256,7 @@ func TestNothingHostileIsPrinted(t *testing.T) {
 // putBinaryItems puts an item that is no text into a queue, and into another queue's dead letters.
 func putBinaryItems(t *testing.T, s *stage) {
 	for _, name := range []string{"mails", "letters"} {
-		q := queue.New(client(t, s), "/lockstep/queues/"+name, queue.Bytes())
+		q := queue.New(client(t, s), "/lockstep/queues/"+name, codec.Bytes())
 		require.NoError(t, q.Put(t.Context(), []byte(hostileData[1])))
 		require.NoError(t, q.Close(t.Context()))
 	}

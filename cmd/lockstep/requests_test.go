@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
@@ -67,7 +68,7 @@ func TestCommandsReadManyNodesInOneRequest(t *testing.T) {
 	require.Zero(t, p.wait())
 	s.queue("/lockstep/jobs/demo/members", 0)
 	s.copies(c, "/lockstep/jobs/", "demo", 399)
-	q := queue.New(c, "/lockstep/queues/mails", queue.Bytes())
+	q := queue.New(c, "/lockstep/queues/mails", codec.Bytes())
 	require.NoError(t, q.Put(t.Context(), []byte("x")))
 	require.NoError(t, q.Close(t.Context()))
 	s.copies(c, "/lockstep/queues/", "mails", 399)

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/fx"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/appmodule"
@@ -18,9 +19,9 @@ import (
 // answer, the value is that of the file or the default. The application does not build with a wrong
 // path or option. Give each value a type of its own. If the value cannot be followed any more, see
 // Value.Run, the application is shut down with exit code 1.
-func Value[T any](path string, codec config.Codec[T], opts ...config.Option[T]) fx.Option {
+func Value[T any](path string, values codec.Codec[T], opts ...config.Option[T]) fx.Option {
 	return fx.Provide(func(app appmodule.App, client *framework.Client) (*config.Value[T], error) {
-		v := config.New(client, path, codec, opts...)
+		v := config.New(client, path, values, opts...)
 		return v, keep(app, client, path, v)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/config/configfx"
 	"github.com/lockstep-go/lockstep/framework"
@@ -24,7 +25,7 @@ type limits struct{ Rate int }
 func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
 	var v *config.Value[limits]
 	zk, app := moduletest.NewApp(t, framework.Config{},
-		configfx.Value("/limits", config.JSON[limits](), config.WithDefault(limits{Rate: 1})),
+		configfx.Value("/limits", codec.JSON[limits](), config.WithDefault(limits{Rate: 1})),
 		fx.Populate(&v))
 	require.Equal(t, 1, v.Get().Rate)
 	app.RequireStart()
@@ -45,7 +46,7 @@ func TestAValueIsKeptCurrentFromStartToStop(t *testing.T) {
 func TestAnApplicationDoesNotBuildWithAWrongPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var v *config.Value[string]
-		app := fx.New(fx.NopLogger, frameworkfx.Module, configfx.Value("limits", config.Text()),
+		app := fx.New(fx.NopLogger, frameworkfx.Module, configfx.Value("limits", codec.Text()),
 			fx.Supply(framework.Config{Servers: []string{"127.0.0.1:1"}}), fx.Populate(&v))
 		require.ErrorIs(t, app.Err(), framework.ErrInvalidPath)
 	})

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/fx"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -29,7 +30,7 @@ const workGrace = stopTimeout / 2
 // newReceipts is the queue of orders whose customers have no receipt yet. Every replica puts orders
 // into it and takes them out.
 func newReceipts(f *queue.Factory) *queue.Queue[int64] {
-	return queue.Make(f, receiptsPath, queue.JSON[int64]())
+	return queue.Make(f, receiptsPath, codec.JSON[int64]())
 }
 
 // sendReceipts sends receipts from the application's start to its stop. Each receipt is sent at

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -106,7 +107,7 @@ func (n *night) wait(ctx context.Context, client *framework.Client, path string)
 // work puts items into a queue that nobody takes, and one into a queue whose consumer fails.
 func (n *night) work(ctx context.Context, client *framework.Client) {
 	n.tasks.Go(func() {
-		q := queue.New(client, "/apps/queues/invoices", queue.Text())
+		q := queue.New(client, "/apps/queues/invoices", codec.Text())
 		defer q.Close(context.Background()) //nolint:errcheck // the night is over
 		for i := 0; ctx.Err() == nil; i++ {
 			_ = q.Put(ctx, fmt.Sprint("invoice ", i))
@@ -117,7 +118,7 @@ func (n *night) work(ctx context.Context, client *framework.Client) {
 		}
 	})
 	n.tasks.Go(func() {
-		q := queue.New(client, "/apps/queues/mails", queue.Text(), queue.WithMaxAttempts(1))
+		q := queue.New(client, "/apps/queues/mails", codec.Text(), queue.WithMaxAttempts(1))
 		defer q.Close(context.Background()) //nolint:errcheck // the night is over
 		_ = q.Put(ctx, "to ann")
 		_ = q.Work(ctx, 1, func(context.Context, *queue.Delivery[string]) error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
@@ -30,7 +31,7 @@ type worker struct {
 func newWorker(client *framework.Client, j job, emit func(event)) *worker {
 	return &worker{
 		job: j, client: client, emit: emit,
-		items: queue.New(client, queuePath, queue.JSON[item](), queue.WithDedup(j.dedupWindow()),
+		items: queue.New(client, queuePath, codec.JSON[item](), queue.WithDedup(j.dedupWindow()),
 			queue.WithMaxInFlight(1)),
 		meeting: barrier.NewDoubleBarrier(client, barrierPath, j.Workers),
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -103,7 +104,7 @@ func TestOthersAreNeverTouched(t *testing.T) {
 		_, err = s.Next(ctx)
 		require.NoError(t, err)
 		require.NoError(t, s.Close(ctx))
-		q := queue.New(w.admin.Client, "/lockstep/queues/q", queue.Text(), queue.WithCapacity(5),
+		q := queue.New(w.admin.Client, "/lockstep/queues/q", codec.Text(), queue.WithCapacity(5),
 			queue.WithDedup(time.Hour))
 		require.NoError(t, q.Put(ctx, "x", queue.WithID("1")))
 		d, err := q.Take(ctx)
@@ -115,7 +116,7 @@ func TestOthersAreNeverTouched(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, r.Leave(ctx))
 		require.NoError(t, barrier.NewLatch(w.admin.Client, "/lockstep/latches/l", 1).CountDown(ctx, "a"))
-		v := config.New(w.admin.Client, "/lockstep/config/v", config.Text())
+		v := config.New(w.admin.Client, "/lockstep/config/v", codec.Text())
 		require.NoError(t, v.Set(ctx, "1"))
 		time.Sleep(48 * time.Hour)
 		before := w.paths("/")
@@ -413,7 +414,7 @@ func TestWriteMarkersOfCounters(t *testing.T) {
 func TestDroppedQueue(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		for _, kept := range []string{"/queues/kept", "/queues/dropped"} {
-			q := queue.New(w.admin.Client, kept, queue.Text())
+			q := queue.New(w.admin.Client, kept, codec.Text())
 			require.NoError(t, q.Put(t.Context(), "x"))
 			require.NoError(t, q.Close(t.Context()))
 		}
@@ -430,7 +431,7 @@ func TestDroppedQueue(t *testing.T) {
 		w.put("/queues/dropped/dropped", "")
 		require.NoError(t, w.delete(w.one("/", DroppedQueue)))
 		require.Empty(t, w.paths("/queues/dropped"))
-		n, err := queue.New(w.admin.Client, "/queues/kept", queue.Text()).Len(t.Context())
+		n, err := queue.New(w.admin.Client, "/queues/kept", codec.Text()).Len(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	})
@@ -573,12 +574,12 @@ func TestDroppedQueueThatComesBack(t *testing.T) {
 		go func() { deleted <- w.delete(l) }()
 		<-lost.Hit()
 		w.admin.Link.Cut()
-		q := queue.New(other.Client, "/queues/q", queue.Text())
+		q := queue.New(other.Client, "/queues/q", codec.Text())
 		require.NoError(t, q.Put(t.Context(), "y"))
 		require.NoError(t, q.Close(t.Context()))
 		w.admin.Link.Heal()
 		require.ErrorIs(t, <-deleted, ErrChanged)
-		n, err := queue.New(other.Client, "/queues/q", queue.Text()).Len(t.Context())
+		n, err := queue.New(other.Client, "/queues/q", codec.Text()).Len(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	})

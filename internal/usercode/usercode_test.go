@@ -59,3 +59,10 @@ func TestEachEndOfAFunction(t *testing.T) {
 		})
 	}
 }
+
+func TestTryReturnsWhatTheFunctionReturnsOrItsPanic(t *testing.T) {
+	refused := errors.New("refused")
+	require.NoError(t, usercode.Try(func() error { return nil }))
+	require.ErrorIs(t, usercode.Try(func() error { return refused }), refused)
+	require.EqualError(t, usercode.Try(func() error { panic("no such field") }), "panic: no such field")
+}

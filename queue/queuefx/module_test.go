@@ -8,6 +8,7 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxtest"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/queue"
@@ -22,7 +23,7 @@ func TestModuleClosesItsQueues(t *testing.T) {
 	var q *queue.Queue[string]
 	app := fxtest.New(t, frameworkfx.Module, queuefx.Module, fx.Supply(framework.Config{Servers: zk.Servers()}),
 		frameworkfx.AsOption(framework.WithDialer(zk.Link("app").DialContext)),
-		fx.Invoke(func(f *queue.Factory) { q = queue.Make(f, path, queue.Text()) }))
+		fx.Invoke(func(f *queue.Factory) { q = queue.Make(f, path, codec.Text()) }))
 	app.RequireStart()
 	require.NoError(t, q.Put(context.Background(), "x"))
 	d, err := q.Take(context.Background())

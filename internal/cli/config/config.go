@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
@@ -42,7 +43,7 @@ func (c *configCommand) useValue(cmd *cobra.Command, name string,
 	}
 	defer cli.CloseClient(c.Streams, client)
 	return cli.WithHint(cli.EndBySignal(cmd.Context(), do(cmd.Context(), client,
-		config.New(client, c.path, config.Bytes()))), framework.ErrOutcomeUnknown,
+		config.New(client, c.path, codec.Bytes()))), framework.ErrOutcomeUnknown,
 		"see whether it was written: lockstep config history NAME")
 }
 

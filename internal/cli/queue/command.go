@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
@@ -34,7 +35,7 @@ func (q *queueCommand) useQueue(cmd *cobra.Command, name string, opts []queue.Op
 		return err
 	}
 	defer cli.CloseClient(q.Streams, client)
-	q.queue = queue.New(client, q.path, queue.Bytes(), opts...)
+	q.queue = queue.New(client, q.path, codec.Bytes(), opts...)
 	defer q.closeQueue()
 	return cli.EndBySignal(cmd.Context(), do(cmd.Context(), client))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	cliworkflow "github.com/lockstep-go/lockstep/internal/cli/workflow"
@@ -222,7 +223,7 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 		defer stop()
 		require.NoError(t, of.Run(ctx))
 		copyTree(t, zk, client, cli.JobsDir+"/", "nightly", 1999)
-		q := queue.New(client, cli.QueuesDir+"/mails", queue.Bytes())
+		q := queue.New(client, cli.QueuesDir+"/mails", codec.Bytes())
 		for range 5 { // a step reads them, too
 			require.NoError(t, q.Put(t.Context(), []byte("x")))
 			d, err := q.Take(t.Context())

@@ -8,8 +8,8 @@ import (
 )
 
 // public are the packages that users import.
-var public = []string{"framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids", "registry",
-	"members", "redislock", "workflow", "monitor"}
+var public = []string{"codec", "framework", "locks", "election", "scheduler", "queue", "barrier", "config", "ids",
+	"registry", "members", "redislock", "workflow", "monitor"}
 
 // modules are packages that link libraries, beside the public packages: for applications built with
 // fx, for gRPC and for YAML.
@@ -39,7 +39,8 @@ var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "in
 // entry also applies to the directories below it that have no entry, and packages of one entry may
 // import each other. Tests may import any package.
 var arrows = map[string][]string{
-	".": {"framework", "internal/drain", "internal/failure", "internal/usercode"},
+	".":     {"framework", "internal/drain", "internal/failure", "internal/usercode"},
+	"codec": nil,
 	"framework": {"internal/backoff", "internal/background", "internal/backgroundlog", "internal/cleanup",
 		"internal/clock", "internal/failure", "internal/lifetime", "internal/link", "internal/metrics",
 		"internal/onsession", "internal/primitives", "internal/stored", "internal/watchdog", "internal/wire",
@@ -48,17 +49,17 @@ var arrows = map[string][]string{
 		"internal/waitline"),
 	"election":  with(forRecipes, "locks", "internal/waitline"),
 	"scheduler": with(forRecipes, "election", "internal/background", "internal/drain", "internal/joblayout"),
-	"queue":     with(forRecipes, "locks", "internal/background", "internal/drain", "internal/queuelayout"),
+	"queue":     with(forRecipes, "codec", "locks", "internal/background", "internal/drain", "internal/queuelayout"),
 	"barrier":   with(forRecipes, "locks"),
-	"config":    with(forRecipes, "internal/lastgood"),
+	"config":    with(forRecipes, "codec", "internal/lastgood"),
 	"ids":       with(forRecipes, "internal/background"),
 	"registry":  with(forRecipes, "internal/background", "internal/lastgood"),
 	"members":   forRecipes,
-	"workflow":  with(forRecipes, "internal/backoff", "locks", "queue"),
+	"workflow":  with(forRecipes, "codec", "internal/backoff", "locks", "queue"),
 	"monitor": with(forRecipes, "internal/joblayout", "internal/queuelayout", "locks", "election", "scheduler",
 		"queue"),
-	"ui": {"framework", "internal/failure", "internal/linediff", "locks", "election", "scheduler", "queue", "barrier",
-		"workflow", "monitor", "members", "registry", "config"},
+	"ui": {"codec", "framework", "internal/failure", "internal/linediff", "locks", "election", "scheduler", "queue",
+		"barrier", "workflow", "monitor", "members", "registry", "config"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/lockstore", "internal/primitives", "internal/usercode"},
 	"zktest": {"framework", "internal/failure", "internal/wire", "internal/zkserver"},
@@ -69,7 +70,7 @@ var arrows = map[string][]string{
 	"scheduler/schedulerfx": with(forModules, "scheduler"),
 	"queue/queuefx":         with(forModules, "queue"),
 	"queue/curatorqueue":    with(forRecipes, "internal/queuelayout", "queue"),
-	"config/configfx":       with(forModules, "config"),
+	"config/configfx":       with(forModules, "codec", "config"),
 	"registry/registryfx":   with(forModules, "registry"),
 	"members/membersfx":     with(forModules, "members"),
 	"workflow/workflowfx":   with(forModules, "workflow"),
@@ -77,7 +78,7 @@ var arrows = map[string][]string{
 	"registry/registrygrpc": {"framework", "registry"},
 
 	"bench": with(public, "internal/failure", "zktest"),
-	"bench/compare": {"framework", "config", "election", "ids", "locks", "queue", "redislock", "zktest",
+	"bench/compare": {"codec", "framework", "config", "election", "ids", "locks", "queue", "redislock", "zktest",
 		"internal/proof/ensemble"},
 	"cmd":          public,
 	"cmd/lockstep": with(commands, "framework", "internal/cli"),
@@ -99,7 +100,7 @@ var arrows = map[string][]string{
 	"internal/cli/barrier": with(forCommands, "barrier", "locks"),
 	"internal/cli/check":   with(forCommands, "monitor"),
 	"internal/cli/clean":   with(forCommands, "internal/unused"),
-	"internal/cli/config":  with(forCommands, "config", "internal/linediff", "internal/recipe"),
+	"internal/cli/config":  with(forCommands, "codec", "config", "internal/linediff", "internal/recipe"),
 	"internal/cli/cron": with(forCommands, "internal/failure", "internal/joblayout", "internal/moduleonly",
 		"internal/recipe", "scheduler"),
 	"internal/cli/dev":    with(forCommands, "internal/zksetting", "zktest"),
@@ -110,7 +111,7 @@ var arrows = map[string][]string{
 	"internal/cli/id":       with(forCommands, "ids"),
 	"internal/cli/lock":     with(forCommands, "internal/queuelayout", "locks"),
 	"internal/cli/members":  with(forCommands, "locks", "members"),
-	"internal/cli/queue":    with(forCommands, "locks", "monitor", "queue"),
+	"internal/cli/queue":    with(forCommands, "codec", "locks", "monitor", "queue"),
 	"internal/cli/registry": with(forCommands, "registry"),
 	"internal/cli/top": with(forCommands, "election", "internal/cli/cron", "internal/cli/elect",
 		"internal/cli/lock", "internal/cli/queue", "internal/cli/workflow", "internal/failure", "locks", "queue",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
@@ -79,7 +80,7 @@ type services struct {
 func newServices(c *framework.Client, files string) *services {
 	return &services{
 		client: c,
-		setting: config.New(c, settingPath, config.Text(), config.WithDefault(""),
+		setting: config.New(c, settingPath, codec.Text(), config.WithDefault(""),
 			config.WithFile[string](filepath.Join(files, "setting")),
 			config.WithValidate(func(text string) error {
 				if !strings.HasPrefix(text, goodPrefix) {
@@ -87,7 +88,7 @@ func newServices(c *framework.Client, files string) *services {
 				}
 				return nil
 			})),
-		tally:    config.New(c, tallyPath, config.JSON[tallyValue](), config.WithDefault(tallyValue{})),
+		tally:    config.New(c, tallyPath, codec.JSON[tallyValue](), config.WithDefault(tallyValue{})),
 		tree:     config.NewTree[treeValue](c, []string{treePath}),
 		sequence: ids.NewSequence(c, sequencePath),
 		worker:   ids.NewWorker(c, slotsPath, workerSlots),

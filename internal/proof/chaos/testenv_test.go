@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 	"github.com/lockstep-go/lockstep/queue"
@@ -79,7 +80,7 @@ func (env *testEnv) connectObserver(t *testing.T) {
 	env.observer, env.services = c, newServices(c, t.TempDir())
 	require.NoError(t, env.prepareServices(t.Context()))
 	for path, options := range queueOptions {
-		env.queues[path] = queue.New(c, path, queue.Text(), options...)
+		env.queues[path] = queue.New(c, path, codec.Text(), options...)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -43,7 +44,7 @@ func (p *clientProcess) openQueue(path string) *queue.Queue[string] {
 	defer p.queues.mu.Unlock()
 	q, made := p.queues.all[path]
 	if !made {
-		q = queue.New(p.client, path, queue.Text(), queueOptions[path]...)
+		q = queue.New(p.client, path, codec.Text(), queueOptions[path]...)
 		p.queues.all[path] = q
 	}
 	return q

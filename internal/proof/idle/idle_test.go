@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -96,13 +97,13 @@ var roles = []role{
 		_ = g.Wait(ctx)
 	}},
 	{name: "readers of a configuration", run: func(ctx context.Context, c *framework.Client) {
-		_ = config.New(c, "/config", config.Text(), config.WithDefault("none")).Run(ctx)
+		_ = config.New(c, "/config", codec.Text(), config.WithDefault("none")).Run(ctx)
 	}},
 }
 
 func consume(order queue.Order) func(ctx context.Context, c *framework.Client) {
 	return func(ctx context.Context, c *framework.Client) {
-		q := queue.New(c, "/queue/"+string(order), queue.Text(), queue.WithOrder(order))
+		q := queue.New(c, "/queue/"+string(order), codec.Text(), queue.WithOrder(order))
 		_, _ = q.Take(ctx)
 		_ = q.Close(context.WithoutCancel(ctx))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
@@ -27,7 +28,7 @@ type valuePeer struct {
 func testConfig(t *testing.T, ctx context.Context, client *framework.Client, peer valuePeer) {
 	path := "/interop/" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	node := path + "/value"
-	v := config.New(client, node, config.Text())
+	v := config.New(client, node, codec.Text())
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- v.Run(ctx) }()

@@ -29,7 +29,7 @@ var (
 	block = regexp.MustCompile("(?ms)^(?:<!-- (sketch|declare: .*?) -->\n)?```(go|sh)\n(.*?)^```$")
 	// imported finds uses of packages, of the module and of the standard library.
 	imported = regexp.MustCompile(`\b([a-z]+)\.[A-Z]`)
-	own      = []string{"barrier", "config", "election", "framework", "ids", "locks", "members", "monitor",
+	own      = []string{"barrier", "codec", "config", "election", "framework", "ids", "locks", "members", "monitor",
 		"queue", "registry", "scheduler", "workflow", "zktest"}
 	standard = map[string]string{"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "os": "os",
 		"time": "time", "slog": "log/slog", "sql": "database/sql", "testing": "testing", "synctest": "testing/synctest"}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
@@ -143,7 +144,7 @@ func useMembers(ctx context.Context, t *testing.T, c *framework.Client, _ *backg
 
 // useConfig sets a value twice, so that it has a history.
 func useConfig(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
-	v := config.New(c, "/config/value", config.Text(), config.WithDefault("none"))
+	v := config.New(c, "/config/value", codec.Text(), config.WithDefault("none"))
 	require.NoError(t, v.Set(ctx, "one"))
 	require.NoError(t, v.Set(ctx, "two", config.WithNote("why")))
 }
@@ -219,7 +220,7 @@ func useWorkflows(ctx context.Context, t *testing.T, c *framework.Client, backgr
 
 // useMonitor lets a monitor record a finding: a queue with a dead letter.
 func useMonitor(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks) {
-	q := queue.New(c, "/monitored/queue", queue.Text(), queue.WithMaxAttempts(1))
+	q := queue.New(c, "/monitored/queue", codec.Text(), queue.WithMaxAttempts(1))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
 	require.NoError(t, q.Put(ctx, "item"))
 	d, err := q.Take(ctx)
@@ -272,14 +273,14 @@ func useScheduler(ctx context.Context, t *testing.T, c *framework.Client, backgr
 }
 
 func useQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
-	q := queue.New(c, "/queues/strict", queue.Text(), queue.WithCapacity(100))
+	q := queue.New(c, "/queues/strict", codec.Text(), queue.WithCapacity(100))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
 	fillQueue(ctx, t, q)
 	require.NoError(t, curatorqueue.New(c, "/queues/simple").Put(ctx, []byte("item")))
 }
 
 func useParallelQueue(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
-	q := queue.New(c, "/queues/parallel", queue.Text(), queue.WithOrder(queue.Parallel),
+	q := queue.New(c, "/queues/parallel", codec.Text(), queue.WithOrder(queue.Parallel),
 		queue.WithMaxAttempts(1), queue.WithDedup(time.Minute))
 	t.Cleanup(func() { require.NoError(t, q.Close(context.Background())) })
 	require.NoError(t, q.Put(ctx, "known", queue.WithID("id")))

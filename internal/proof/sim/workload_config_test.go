@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
@@ -50,7 +51,7 @@ func (s *configWorkload) observe(q zktest.Request) {
 // value returns the process's value, which it follows from the first use to its end.
 func (s *configWorkload) value(p *process) *config.Value[string] {
 	return processLocal(p, s.path(), func() *config.Value[string] {
-		v := config.New(p.client, s.path(), config.Text(), config.WithDefault(""))
+		v := config.New(p.client, s.path(), codec.Text(), config.WithDefault(""))
 		s.sim.tasks.Go(func() { s.followChanges(p, v) })
 		return v
 	})

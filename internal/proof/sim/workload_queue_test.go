@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -74,7 +75,7 @@ func (s *queueWorkload) queue(p *process) *queue.Queue[string] {
 			window, prefetch := 1+r.IntN(4), r.IntN(2)
 			options = append(options, queue.WithMaxInFlight(window), queue.WithPrefetch(prefetch))
 		}
-		return queue.New(p.client, s.path(), queue.Text(), append(options, s.features.options(r, s.order)...)...)
+		return queue.New(p.client, s.path(), codec.Text(), append(options, s.features.options(r, s.order)...)...)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -244,7 +245,7 @@ func (s *queueWorkload) checkCapacity() {
 	defer p.close()
 	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
 	defer cancel()
-	q := queue.New(p.client, s.path(), queue.Text(), queue.WithOrder(s.order), queue.WithFailWhenFull())
+	q := queue.New(p.client, s.path(), codec.Text(), queue.WithOrder(s.order), queue.WithFailWhenFull())
 	for n := range s.features.capacity {
 		if err := q.Put(ctx, "filling"); err != nil {
 			s.sim.addViolation(s.path(), "bound", "only %d of %d items fit into an empty queue: %v", n,
@@ -271,7 +272,7 @@ func (s *queueWorkload) deadLetters() map[string]bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	q := queue.New(s.sim.operator, s.path(), queue.Text())
+	q := queue.New(s.sim.operator, s.path(), codec.Text())
 	for letter, err := range q.DeadLetters(ctx) {
 		if err != nil {
 			s.sim.addViolation(s.path(), "items", "the dead letters cannot be read: %v", err)
