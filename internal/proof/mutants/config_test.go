@@ -21,8 +21,8 @@ var configMutants = []mutant{
 	{
 		promise: "A value that does not decode or is not valid is not shown and not",
 		name:    "a value that is not valid is shown", file: "config/value.go", test: "TestARefusedValueIsKeptOut",
-		old: "if value, err = v.codec.Decode(data); err == nil {",
-		new: "if value, err = v.codec.Decode(data); err == nil && false {",
+		old: "if err == nil {\n\t\terr = v.validateValue(value)",
+		new: "if err == nil && false {\n\t\terr = v.validateValue(value)",
 	},
 	{
 		promise: "A value that does not decode or is not valid is not shown and not",
