@@ -49,12 +49,12 @@ type Job struct {
 	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout.
 	// Default 0: no limit.
 	Timeout time.Duration
-	// Retries is how often a run that failed is tried again by its member, 0 to 1,000. An error
-	// that Permanent returns ends the run. Default 0.
-	Retries int
-	// Backoff is the pause before the first retry. It doubles with each retry, up to a minute; a
-	// longer Backoff stays as it is. Default a second.
-	Backoff time.Duration
+	// Attempts is how often a member calls Run for one run, until an attempt succeeds, 1 to 1,000.
+	// An error that Permanent returns ends the run. Default 1.
+	Attempts int
+	// FirstPause is the pause before the second attempt. It doubles with each further attempt, up
+	// to a minute; a longer FirstPause stays as it is. Default a second.
+	FirstPause time.Duration
 	// Jitter is the bound of a delay, in whole milliseconds, by which each tick starts later: less
 	// than Jitter, and not beyond the next tick. All members with the same Jitter agree on a tick's
 	// delay. Default 0.
@@ -75,7 +75,7 @@ type Job struct {
 // The defaults of a job.
 const (
 	maxDefaultDeadline = time.Hour
-	defaultBackoff     = time.Second
+	defaultFirstPause  = time.Second
 )
 
 // OnTime is how late a tick may be started and still count as on time.
@@ -84,8 +84,8 @@ const OnTime = 5 * time.Second
 const (
 	maxName        = 200
 	maxDescription = 300
-	maxRetries     = 1000
-	maxBackoff     = time.Minute
+	maxAttempts    = 1000
+	maxPause       = time.Minute
 )
 
 // job is this member's definition of a job.
@@ -120,15 +120,18 @@ func newJob(j Job) (*job, error) {
 
 // completeAndCheck fills in the defaults and refuses values that cannot be used.
 func (j *Job) completeAndCheck() error {
-	if j.Backoff == 0 {
-		j.Backoff = defaultBackoff
+	if j.Attempts == 0 {
+		j.Attempts = 1
+	}
+	if j.FirstPause == 0 {
+		j.FirstPause = defaultFirstPause
 	}
 	err := errors.Join(
 		checkPolicy("Guarantee", &j.Guarantee, AtMostOnce, AtLeastOnce),
 		checkPolicy("Misfire", &j.Misfire, MisfireLatest, MisfireSkip, MisfireAll),
 		checkPolicy("Overlap", &j.Overlap, OverlapForbid, OverlapAllow, OverlapReplace),
 		checkPolicy("Placement", &j.Placement, OnLeader, Spread),
-		notNegative("Deadline", j.Deadline), notNegative("Timeout", j.Timeout), notNegative("Backoff", j.Backoff),
+		notNegative("Deadline", j.Deadline), notNegative("Timeout", j.Timeout), notNegative("FirstPause", j.FirstPause),
 		notNegative("Jitter", j.Jitter), notNegative("MinHold", j.MinHold),
 	)
 	switch {
@@ -136,8 +139,8 @@ func (j *Job) completeAndCheck() error {
 		return err
 	case j.Run == nil:
 		return errors.New("Run is nil")
-	case j.Retries < 0 || j.Retries > maxRetries:
-		return fmt.Errorf("%d Retries: want 0 to %d", j.Retries, maxRetries)
+	case j.Attempts < 1 || j.Attempts > maxAttempts:
+		return fmt.Errorf("%d Attempts: want 1 to %d", j.Attempts, maxAttempts)
 	case j.Revision < 0:
 		return fmt.Errorf("the Revision %d: it must not be negative", j.Revision)
 	case len(j.Description) > maxDescription || !utf8.ValidString(j.Description):
@@ -171,11 +174,11 @@ func validName(name string) error {
 	return nil
 }
 
-// retryPause is how long a run waits before its next try, after so many tries.
-func (j *job) retryPause(tries int) time.Duration {
-	most := max(j.Backoff, maxBackoff)
-	d := j.Backoff
-	for ; tries > 1 && d < most; tries-- {
+// pauseAfter is how long a run waits for its next attempt, after so many attempts.
+func (j *job) pauseAfter(attempts int) time.Duration {
+	most := max(j.FirstPause, maxPause)
+	d := j.FirstPause
+	for ; attempts > 1 && d < most; attempts-- {
 		d *= 2
 	}
 	return min(d, most)

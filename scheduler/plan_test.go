@@ -262,14 +262,14 @@ func TestTheLeastJitterIsNone(t *testing.T) {
 	require.Zero(t, j.jitterOf(j.schedule, noon))
 }
 
-func TestPausesBetweenRetriesGrow(t *testing.T) {
-	j := planned(t, func(j *Job) { j.Backoff = 20 * time.Second })
-	require.Equal(t, 20*time.Second, j.retryPause(1))
-	require.Equal(t, 40*time.Second, j.retryPause(2))
-	require.Equal(t, time.Minute, j.retryPause(3))
-	require.Equal(t, time.Minute, j.retryPause(1000))
-	j.Backoff = time.Hour
-	require.Equal(t, time.Hour, j.retryPause(9))
+func TestPausesBetweenAttemptsGrow(t *testing.T) {
+	j := planned(t, func(j *Job) { j.FirstPause = 20 * time.Second })
+	require.Equal(t, 20*time.Second, j.pauseAfter(1))
+	require.Equal(t, 40*time.Second, j.pauseAfter(2))
+	require.Equal(t, time.Minute, j.pauseAfter(3))
+	require.Equal(t, time.Minute, j.pauseAfter(1000))
+	j.FirstPause = time.Hour
+	require.Equal(t, time.Hour, j.pauseAfter(9))
 }
 
 func TestContinuedGapIsOneRowAndRowsAreBounded(t *testing.T) {

@@ -175,7 +175,7 @@ func TestFailedRunsAreRetried(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var when []time.Duration
 		var began time.Time
-		a := w.start("a", one(Job{Spec: "0 * * * *", Retries: 3, Backoff: 10 * time.Second,
+		a := w.start("a", one(Job{Spec: "0 * * * *", Attempts: 4, FirstPause: 10 * time.Second,
 			Run: func(_ context.Context, r Run) error {
 				if r.Attempt == 1 {
 					began = time.Now()
@@ -203,7 +203,7 @@ func TestFailedRunsAreRetried(t *testing.T) {
 func TestPermanentErrorIsNotRetried(t *testing.T) {
 	require.NoError(t, Permanent(nil))
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Spec: "0 * * * *", Retries: 3, Guarantee: AtLeastOnce,
+		a := w.start("a", one(Job{Spec: "0 * * * *", Attempts: 4, Guarantee: AtLeastOnce,
 			Run: func(_ context.Context, r Run) error {
 				if r.Tick.Hour() == 1 && r.Attempt == 1 {
 					return errors.New("not yet")
@@ -233,7 +233,7 @@ func TestPermanentErrorIsNotRetried(t *testing.T) {
 
 func TestAStoppedSchedulerRetriesNoMore(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Retries: 1000, Backoff: time.Hour,
+		a := w.start("a", one(Job{Attempts: 1000, FirstPause: time.Hour,
 			Run: func(context.Context, Run) error { return errors.New("no") }}))
 		time.Sleep(61 * time.Second)
 		stopped := time.Now()
@@ -246,7 +246,7 @@ func TestAStoppedSchedulerRetriesNoMore(t *testing.T) {
 
 func TestEachAttemptHasItsTimeout(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Spec: "0 * * * *", Timeout: time.Minute, Retries: 1,
+		a := w.start("a", one(Job{Spec: "0 * * * *", Timeout: time.Minute, Attempts: 2,
 			Run: func(ctx context.Context, r Run) error {
 				<-ctx.Done()
 				require.ErrorIs(t, context.Cause(ctx), ErrTimeout)

@@ -109,8 +109,8 @@ func TestAStopBetweenTwoTriesHandsARunOver(t *testing.T) {
 					}
 					return fail(ctx, r)
 				}
-				job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Timeout: time.Second, Retries: 10,
-					Backoff: time.Minute, Run: run})
+				job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Timeout: time.Second, Attempts: 11,
+					FirstPause: time.Minute, Run: run})
 				a := w.start("a", job)
 				b := w.start("b", job)
 				time.Sleep(time.Hour + 2*time.Second)
@@ -128,7 +128,7 @@ func TestAStopBetweenTwoTriesHandsARunOver(t *testing.T) {
 // hands the run over.
 func TestARollingRestartHandsARunOverAsOftenAsItTakes(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Retries: 50, Backoff: time.Second,
+		job := one(Job{Spec: "0 1 * * *", Guarantee: AtLeastOnce, Attempts: 51, FirstPause: time.Second,
 			Run: func(ctx context.Context, r Run) error {
 				if r.Attempt <= MaxReruns {
 					return errors.New("not yet")

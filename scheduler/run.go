@@ -120,7 +120,7 @@ func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 		e.job = latest // it may have been updated while the claim was under way, or while the session awoke
 	}
 	e.report.passEvent(Event{Kind: EventStarted, Job: e.job.Name, Run: e.describeRun()})
-	err = e.runWithRetries(hold)
+	err = e.runAttempts(hold)
 	if why = hold.Err(); err != nil && why != nil && !errors.Is(err, why) {
 		err = fmt.Errorf("%w: %w", why, err)
 	}
@@ -131,31 +131,31 @@ func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 	return err, why
 }
 
-var errStoppedBetweenTries = fmt.Errorf("%w before the next try", ErrDrained)
+var errStoppedBetweenAttempts = fmt.Errorf("%w before the next attempt", ErrDrained)
 
-// runWithRetries calls the job until it succeeds, has no retry left or returns a permanent error. A
-// scheduler that is being stopped begins no further try.
-func (e *execution) runWithRetries(hold primitives.Hold) error {
+// runAttempts calls the job until it succeeds, has no attempt left or returns a permanent error. A
+// scheduler that is being stopped begins no further attempt.
+func (e *execution) runAttempts(hold primitives.Hold) error {
 	stopped := e.activation.ctx
-	for try := 1; ; try++ {
+	for attempts := 1; ; attempts++ {
 		err := e.runOnce(hold.Context())
-		if err == nil || try > e.job.Retries || hold.Err() != nil || isPermanent(err) {
+		if err == nil || attempts >= e.job.Attempts || hold.Err() != nil || isPermanent(err) {
 			return err
 		}
 		if stopped.Err() != nil {
-			return fmt.Errorf("%w: %w", errStoppedBetweenTries, err)
+			return fmt.Errorf("%w: %w", errStoppedBetweenAttempts, err)
 		}
 		e.report.passEvent(Event{Kind: EventRetrying, Job: e.job.Name, Run: e.describeRun(), Err: err})
 		waiting, cancel := context.WithCancel(hold.Context())
 		stop := context.AfterFunc(stopped, cancel)
-		failed := recipe.Pause(waiting, e.job.retryPause(try))
+		failed := recipe.Pause(waiting, e.job.pauseAfter(attempts))
 		stop()
 		cancel()
 		switch {
 		case hold.Err() != nil:
 			return err
 		case failed != nil:
-			return fmt.Errorf("%w: %w", errStoppedBetweenTries, err)
+			return fmt.Errorf("%w: %w", errStoppedBetweenAttempts, err)
 		}
 		e.record.Attempt++
 	}
@@ -250,7 +250,7 @@ func outcomeOf(err, why error) Outcome {
 	switch {
 	case err == nil:
 		return Succeeded
-	case errors.Is(err, errStoppedBetweenTries):
+	case errors.Is(err, errStoppedBetweenAttempts):
 		return Stopped
 	case errors.Is(err, errPanic):
 		return Panicked

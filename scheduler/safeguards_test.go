@@ -121,7 +121,7 @@ func TestLostClaimStartsNoRun(t *testing.T) {
 
 func TestDrainedRunIsNotRetried(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", one(Job{Retries: 5, Run: func(context.Context, Run) error {
+		a := w.start("a", one(Job{Attempts: 6, Run: func(context.Context, Run) error {
 			time.Sleep(5 * time.Second)
 			return errors.New("no")
 		}}))

@@ -172,7 +172,7 @@ type Run struct {
 	Tick time.Time `json:"tick"`
 	// Manual says that the run was asked for with Trigger.
 	Manual bool `json:"manual"`
-	// Attempt counts from 1. It rises with each retry, and when a member repeats the run of one
+	// Attempt counts from 1. It rises with each attempt of Job.Attempts, and when a member repeats the run of one
 	// that died or was stopped.
 	Attempt int `json:"attempt"`
 	// Token is a fencing token: it rises with each run of the job, wherever it runs.

@@ -86,7 +86,7 @@ func yearJobs(n int) (all []Job) {
 			j.Guarantee = AtLeastOnce
 		}
 		if i%6 == 0 {
-			j.Retries, j.Jitter = 2, 10*time.Minute
+			j.Attempts, j.Jitter = 3, 10*time.Minute
 		}
 		all = append(all, j)
 	}

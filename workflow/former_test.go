@@ -70,7 +70,7 @@ func TestOneRunForATickThatIsRepeatedLate(t *testing.T) {
 			jobs := scheduler.New(m.Client, "/jobs")
 			ctx, stop := context.WithCancel(t.Context())
 			require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "0 3 * * *",
-				Guarantee: scheduler.AtLeastOnce, Retries: 5,
+				Guarantee: scheduler.AtLeastOnce, Attempts: 6,
 				Run: func(ctx context.Context, r scheduler.Run) error {
 					err := m.Start(ctx, "invoices", "invoices-"+r.Tick.UTC().Format(time.RFC3339), nil,
 						workflow.WithKeptID(90*24*time.Hour))

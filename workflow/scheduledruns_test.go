@@ -27,7 +27,7 @@ func TestOneRunForEachTickOfAJob(t *testing.T) {
 				jobs := scheduler.New(m.Client, "/jobs")
 				ctx, stop := context.WithCancel(t.Context())
 				require.NoError(t, jobs.Add(scheduler.Job{Name: "invoices", Spec: "@every 1h",
-					Guarantee: scheduler.AtLeastOnce, Retries: 5,
+					Guarantee: scheduler.AtLeastOnce, Attempts: 6,
 					Run: func(ctx context.Context, r scheduler.Run) error {
 						start := func() error {
 							return m.Start(ctx, "invoices", "invoices-"+r.Tick.UTC().Format(time.RFC3339), nil)

@@ -124,7 +124,7 @@ func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 func TestBadPoliciesAreUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for flag, says := range map[string]string{
-		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--retries=-1": "-1", "--timeout=-1s": "positive",
+		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--attempts=-1": "-1", "--timeout=-1s": "positive",
 		"--revision=-1": "-1",
 	} {
 		code, _, errs := s.run("cron", "demo", "* * * * *", flag, "--", "true")
@@ -145,7 +145,7 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 		require.Equal(t, 1, code, args)
 		require.Contains(t, errs, `unknown job "demo"`)
 	}
-	p := s.start("cron", "demo", "0 3 1 1 *", "--retries", "1", "--backoff", "10ms", "--", "sh", "-c",
+	p := s.start("cron", "demo", "0 3 1 1 *", "--attempts", "2", "--first-pause", "10ms", "--", "sh", "-c",
 		`echo "$LOCKSTEP_ATTEMPT"; exit $((LOCKSTEP_ATTEMPT == 1 ? 6 : 0))`)
 	s.queue("/lockstep/jobs/demo/members", 1)
 	code, _, _ = s.run("jobs", "pause", "demo")

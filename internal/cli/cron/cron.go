@@ -49,7 +49,7 @@ func newCron(streams *cli.Streams) *cobra.Command {
 SPEC has 5 fields (minute hour day-of-month month day-of-week), or 6 with seconds first, or
 is @hourly, @daily, @weekly, @monthly, @yearly, "@every 90s" or, for one run only,
 "@at 2026-12-24T18:00:00Z". One process leads and runs the command; when it dies, another takes
-over. A tick runs once at most, unless --retries or --at-least-once is given. A tick that does not
+over. A tick runs once at most, unless --attempts or --at-least-once is given. A tick that does not
 run is recorded as missed, with the reason. The command's exit code is recorded, and the schedule
 goes on. "lockstep jobs" shows and controls the job, "lockstep runs NAME" shows what has run.
 
@@ -60,7 +60,7 @@ last has another command: the command's name and a hash of its arguments are sto
 apply to their own process only.`,
 		Example: `  lockstep cron report '0 3 * * *' --tz Europe/Berlin --deadline 6h -- ./report.sh
   lockstep cron poll '*/10 * * * * *' --timeout 8s -- curl -fsS https://example.com/poll
-  lockstep cron bill '@daily' --misfire all --deadline 72h --retries 3 -- ./bill.sh
+  lockstep cron bill '@daily' --misfire all --deadline 72h --attempts 4 -- ./bill.sh
   lockstep cron tidy '@every 5m' --jitter 1m -- sh -c 'tidy --until "$LOCKSTEP_TICK"'`,
 		Args: cli.CheckNameAnd(false, "SPEC"),
 		RunE: cli.WithExitCodes(c.runSchedule),

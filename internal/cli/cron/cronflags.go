@@ -11,11 +11,11 @@ import (
 
 // policyFlags are the flags of a job's policies.
 type policyFlags struct {
-	misfire, overlap                            string
-	deadline, timeout, backoff, jitter, minHold cli.DurationFlag
-	retries                                     int
-	revision                                    int64
-	atLeastOnce                                 bool
+	misfire, overlap                          string
+	deadline, timeout, pause, jitter, minHold cli.DurationFlag
+	attempts                                  int
+	revision                                  int64
+	atLeastOnce                               bool
 }
 
 func (p *policyFlags) addPolicyFlags(cmd *cobra.Command) {
@@ -27,9 +27,9 @@ func (p *policyFlags) addPolicyFlags(cmd *cobra.Command) {
 	f.StringVar(&p.overlap, "overlap", "forbid",
 		"what to do with a tick while the command runs: forbid it, allow it, or replace the command")
 	f.Var(&p.timeout, "timeout", "end the command after this time (default never)")
-	f.IntVar(&p.retries, "retries", 0, "how many times to run a failed command again")
-	f.Var(&p.backoff, "backoff",
-		"pause before the first retry; it doubles with each retry, up to a minute (default 1s)")
+	f.IntVar(&p.attempts, "attempts", 1, "how many times to run a command until it succeeds")
+	f.Var(&p.pause, "first-pause",
+		"pause before the second attempt; it doubles with each further one, up to a minute (default 1s)")
 	f.Var(&p.jitter, "jitter", "start each tick later, by less than this time; all processes use the same delay")
 	f.Var(&p.minHold, "min-hold", "least time between two starts of the command")
 	f.BoolVar(&p.atLeastOnce, "at-least-once", false, "run a tick again if its process has died")
@@ -45,7 +45,7 @@ func (p *policyFlags) newJob(name string, schedule scheduler.Schedule) scheduler
 		Name: name, Spec: schedule.String(), Location: schedule.Location(), Revision: p.revision,
 		Misfire: scheduler.Misfire(p.misfire), Overlap: scheduler.Overlap(p.overlap),
 		Deadline: time.Duration(p.deadline),
-		Timeout:  time.Duration(p.timeout), Retries: p.retries, Backoff: time.Duration(p.backoff),
+		Timeout:  time.Duration(p.timeout), Attempts: p.attempts, FirstPause: time.Duration(p.pause),
 		Jitter: time.Duration(p.jitter), MinHold: time.Duration(p.minHold),
 	}
 	if p.atLeastOnce {
