@@ -144,6 +144,16 @@ const (
 	AtSuspended
 )
 
+func (d StepDown) String() string {
+	switch d {
+	case AtLeaseEnd:
+		return "at the end of the lease"
+	case AtSuspended:
+		return "when suspended"
+	}
+	return fmt.Sprintf("policy %d", int(d))
+}
+
 // WithStepDown says when a leader stops that has lost its connection. If Lead made it a leader, it
 // campaigns again in either case.
 func WithStepDown(when StepDown) Option {

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/wire"
@@ -41,6 +42,22 @@ const (
 	// Container is deleted by the server some time after its last child.
 	Container Mode = Mode(wire.FlagContainer)
 )
+
+func (m Mode) String() string {
+	switch m {
+	case Persistent:
+		return "persistent"
+	case Ephemeral:
+		return "ephemeral"
+	case PersistentSequential:
+		return "persistent sequential"
+	case EphemeralSequential:
+		return "ephemeral sequential"
+	case Container:
+		return "container"
+	}
+	return fmt.Sprintf("mode %d", int32(m))
+}
 
 // Node is what GetAll has read of one node.
 type Node struct {
@@ -84,6 +101,22 @@ const (
 	// change: read the node again.
 	Reconnected
 )
+
+func (k EventKind) String() string {
+	switch k {
+	case NodeCreated:
+		return "node created"
+	case NodeDeleted:
+		return "node deleted"
+	case NodeChanged:
+		return "node changed"
+	case ChildrenChanged:
+		return "children changed"
+	case Reconnected:
+		return "reconnected"
+	}
+	return fmt.Sprintf("event %d", int(k))
+}
 
 // Event is a change that a watch has seen.
 type Event struct {

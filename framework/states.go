@@ -1,6 +1,9 @@
 package framework
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // State is a session's state.
 type State int
@@ -30,7 +33,7 @@ func (s State) String() string {
 	case Lost:
 		return "lost"
 	}
-	return "unknown"
+	return fmt.Sprintf("state %d", int(s))
 }
 
 // StateChange is one step of a client's sessions.

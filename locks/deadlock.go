@@ -30,6 +30,18 @@ const (
 	DeadlockOff
 )
 
+func (m DeadlockMode) String() string {
+	switch m {
+	case DeadlockFail:
+		return "fail"
+	case DeadlockReport:
+		return "report"
+	case DeadlockOff:
+		return "off"
+	}
+	return fmt.Sprintf("mode %d", int(m))
+}
+
 // DeadlockError is returned to the youngest request of a deadlock: holders of locks that wait for
 // each other. Release the leases under which you requested, and the other requests go on. It wraps
 // ErrDeadlock.

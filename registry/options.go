@@ -67,6 +67,20 @@ const (
 	Rendezvous
 )
 
+func (b Balancer) String() string {
+	switch b {
+	case LeastLoaded:
+		return "least loaded"
+	case RoundRobin:
+		return "round robin"
+	case Weighted:
+		return "weighted"
+	case Rendezvous:
+		return "rendezvous"
+	}
+	return fmt.Sprintf("balancer %d", int(b))
+}
+
 // PoolOption changes how a pool picks.
 type PoolOption func(*poolOptions) error
 

@@ -27,7 +27,7 @@ func newNightlyScheduler(client *framework.Client, spec string, day time.Duratio
 		Misfire:  scheduler.MisfireLatest,
 		Deadline: day / 4,
 		Timeout:  day / 2,
-		Attempts:  4,
+		Attempts: 4,
 		Run:      books.close,
 	})
 }

@@ -52,3 +52,17 @@ const One, two = 1, 2
 	require.Equal(t, []string{"Alias", "Fields", "Embeds", "Generic", "Interface", "Struct.Method",
 		"Generic.Returns", "Func", "Declared"}, internal)
 }
+
+func TestIntegersWithoutStringAreFound(t *testing.T) {
+	files, _, err := parseFiles(fstest.MapFS{"locks/a.go": {Data: []byte(`package locks
+type Mode int
+type Kind uint8
+func (k Kind) String() string { return "" }
+type Name string
+type own int
+type Alias = int
+`)}}, "locks")
+	require.NoError(t, err)
+	names, _ := surfaceOf(files)
+	require.Equal(t, []string{"Mode"}, integersWithoutString(files, names))
+}
