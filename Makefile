@@ -15,6 +15,7 @@
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
 # make build   compile everything
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
+# make pictures  records examples/cluster and "lockstep top" on a terminal again, for README and docs
 # make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
 # make api-changes  the exported names that have changed since the last release
 # make tidy    each module's go.mod and go.sum, as if all were released
@@ -40,7 +41,7 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site release api-changes
+.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site pictures release api-changes
 all: build lint test
 
 build:
@@ -123,6 +124,9 @@ man:
 site:
 	hugo --noBuildLock --source site --destination ../bin/site --cleanDestinationDir
 	@echo "open bin/site/index.html"
+
+pictures:
+	@scripts/pictures
 
 release:
 	release/build

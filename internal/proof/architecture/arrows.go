@@ -155,6 +155,7 @@ var arrows = map[string][]string{
 	"internal/reportjson":            {"internal/stored"},
 	"internal/procguard":             {"internal/clock"},
 	"internal/testkit/progress":      nil,
+	"internal/testkit/recording":     nil,
 	"internal/proof/prometheus":      nil,
 	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/onsession",
 		"internal/primitives", "internal/stored", "internal/znode"},

@@ -169,3 +169,24 @@ func TestCommandsExist(t *testing.T) {
 	}
 	require.Positive(t, count)
 }
+
+// TestRecordings checks the pictures that "make pictures" draws: they are small, follow the reader's
+// scheme, load nothing, and are shown with a text that says what they show.
+func TestRecordings(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := ""
+	for _, text := range pages(t) {
+		all += text
+	}
+	for _, file := range files {
+		picture, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Less(t, len(picture), 60_000, file)
+		require.Contains(t, string(picture), "prefers-color-scheme:dark", file)
+		require.Contains(t, string(picture), "<text", file)
+		require.NotRegexp(t, `href|src=|url\(|@import|<script|<image|<foreignObject`, string(picture), file)
+		require.Regexp(t, `<img src="[./a-z]*pictures/`+filepath.Base(file)+`" alt="[^"]+">`, all, file)
+	}
+}
