@@ -443,7 +443,7 @@ func promotePostgres(ctx context.Context, t trial, h *holders, kill bool) (o out
 		if kill {
 			primary.kill()
 		}
-		c, err := pgx.Connect(ctx, "postgres://postgres@"+replica.addr+"/postgres?sslmode=disable")
+		c, err := pgx.Connect(ctx, postgresURL(replica.addr))
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ const (
 	etcdPeer      = "etcd"
 	redsyncPeer   = "redsync"
 	postgresPeer  = "Postgres"
+	riverPeer     = "River"
 	redisPeer     = "Redis commands"
 	barePeer      = "bare requests"
 )
@@ -48,6 +49,7 @@ var works = []work{
 	{"contended", "32 clients take turns at one lock", perSecond},
 	{"goroutines", "32 goroutines or threads of one client take turns at one lock", perSecond},
 	{"handover", "A lock passes through 1,000 waiters", perSecond},
+	{"next", "1,000 of 20 clients wait for a lock: time from a release until the next one holds", milliseconds},
 	{"crash", "A lock's holder is killed: time until the next one holds, with a session timeout of 4 s", milliseconds},
 	{"election", "A leader resigns: time until the next one leads", milliseconds},
 	{"queue", "Put, take and acknowledge items of 100 bytes, one after the other", perSecond},
@@ -91,6 +93,10 @@ var jobs = slices.Concat(
 	rows("handover", etcd1, etcdPeer),
 	rows("handover", redis1, redislockPeer, redsyncPeer),
 	rows("handover", postgres, postgresPeer),
+	rows("next", zk1, lockstepPeer, curatorPeer, kazooPeer, zkPeer),
+	rows("next", etcd1, etcdPeer),
+	rows("next", redis1, redislockPeer, redsyncPeer),
+	rows("next", postgres, postgresPeer),
 	rows("crash", zk1, lockstepPeer, watchdogPeer, curatorPeer, kazooPeer, zkPeer),
 	rows("crash", etcd1, etcdPeer),
 	rows("crash", redis1, redislockPeer, redsyncPeer),
@@ -99,7 +105,7 @@ var jobs = slices.Concat(
 	rows("election", etcd1, etcdPeer),
 	rows("queue", zk1, lockstepPeer, curatorPeer, kazooPeer),
 	rows("queue", redis1, redisPeer),
-	rows("queue", postgres, postgresPeer),
+	rows("queue", postgres, postgresPeer, riverPeer),
 	rows("counter", zk1, lockstepPeer, curatorPeer, kazooPeer),
 	rows("counter", etcd1, etcdPeer),
 	rows("counter", redis1, redisPeer),
@@ -107,9 +113,9 @@ var jobs = slices.Concat(
 	rows("watchers", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer),
 	rows("watchers", etcd1, etcdPeer),
 	rows("watchers", redis1, redisPeer),
-	rows("idle", zk1, lockstepPeer, barePeer),
+	rows("idle", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer),
 	rows("idle", etcd1, etcdPeer),
-	rows("idle", redis1, redislockPeer),
+	rows("idle", redis1, redislockPeer, redsyncPeer),
 )
 
 func rows(work, servers string, peers ...string) (all []job) {

@@ -68,7 +68,7 @@ type grant struct {
 
 var measurements = map[string]func(context.Context, measurement) (figure, error){
 	"uncontended": uncontended, "contended": contended, "goroutines": goroutines, "handover": handover,
-	"queue": queueing, "counter": counting, "watchers": watching, "idle": idle,
+	"next": nextHolder, "queue": queueing, "counter": counting, "watchers": watching, "idle": idle,
 }
 
 func (m measurement) run(ctx context.Context) error {
@@ -99,6 +99,8 @@ func (m measurement) connect(ctx context.Context) (connection, error) {
 		return connectRedis(servers[0], m.session, m.peer == redsyncPeer)
 	case postgresPeer:
 		return connectPostgres(ctx, servers[0])
+	case riverPeer:
+		return connectRiver(ctx, servers[0])
 	}
 	return nil, fmt.Errorf("-peer %q: no such library", m.peer)
 }

@@ -41,21 +41,30 @@ func lockersOf(c connection, n int) (lockers []locker, err error) {
 
 const waiters = 1000
 
-// handover measures how fast a lock passes through waiters behind a holder. They belong to one
-// client, except where a client can have one lock only.
-func handover(ctx context.Context, m measurement) (f figure, err error) {
-	c, err := m.connect(ctx)
-	if err != nil {
-		return f, err
+// inLine returns a contender that holds first, and those that wait: one of each client, and again.
+// Where a client can have one lock only, they have one each.
+func (m measurement) inLine(ctx context.Context, clients int) (lockers []locker, err error) {
+	lockers = make([]locker, waiters+1)
+	if m.peer == postgresPeer {
+		clients = len(lockers)
 	}
-	lockers, err := lockersOf(c, waiters+1)
+	connections := make([]connection, clients)
 	for i := range lockers {
-		if m.peer == postgresPeer && err == nil {
-			if c, err = m.connect(ctx); err == nil {
-				lockers[i], err = c.locker("compare-goroutines")
+		if i < clients {
+			if connections[i], err = m.connect(ctx); err != nil {
+				return nil, err
 			}
 		}
+		if lockers[i], err = connections[i%clients].locker("compare-" + m.work); err != nil {
+			return nil, err
+		}
 	}
+	return lockers, nil
+}
+
+// handover measures how fast a lock passes through waiters of one client behind a holder.
+func handover(ctx context.Context, m measurement) (f figure, err error) {
+	lockers, err := m.inLine(ctx, 1)
 	if err != nil {
 		return f, err
 	}
@@ -77,6 +86,60 @@ func handover(ctx context.Context, m measurement) (f figure, err error) {
 	all.Wait()
 	return figure{PerS: waiters / time.Since(begun).Seconds()}, errors.Join(errs...)
 }
+
+// nextHolder measures how long it takes from a release until the next of the waiters holds, which is
+// mostly one of another client. Each holds for a moment before it releases, so that nothing is on its
+// way then.
+func nextHolder(ctx context.Context, m measurement) (f figure, err error) {
+	lockers, err := m.inLine(ctx, someClients)
+	if err != nil {
+		return f, err
+	}
+	type hold struct {
+		began time.Time
+		err   error
+	}
+	holds, end := make(chan hold), make(chan struct{})
+	var released time.Time // each holder writes it before the next one holds
+	pass := func(lock locker) {
+		held, err := lock(ctx)
+		holds <- hold{time.Now(), err}
+		if err != nil {
+			return
+		}
+		<-end
+		released = time.Now()
+		if err := held.release(ctx); err != nil {
+			holds <- hold{err: err}
+		}
+	}
+	go pass(lockers[0])
+	if first := <-holds; first.err != nil {
+		return f, first.err
+	}
+	for _, lock := range lockers[1:] { // those of one client do not stand beside each other
+		go pass(lock)
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(queueingTime)
+	var took []float64
+	for n := range waiters { // the rest only empties the line
+		if n < handOvers {
+			time.Sleep(20 * time.Millisecond)
+		}
+		end <- struct{}{}
+		next := <-holds
+		if next.err != nil {
+			return f, next.err
+		}
+		took = append(took, float64(next.began.Sub(released))/float64(time.Millisecond))
+	}
+	end <- struct{}{}
+	return figure{MS: median(took[5:handOvers])}, nil
+}
+
+// handOvers is how many nextHolder measures; the first few warm up.
+const handOvers = 55
 
 // queueingTime is enough for 1,000 waiters to stand in line; most need a third of a second.
 const queueingTime = 3 * time.Second
@@ -138,15 +201,15 @@ func counting(ctx context.Context, m measurement) (f figure, err error) {
 }
 
 const (
-	watchingClients = 20
-	watchersEach    = 50
+	someClients  = 20 // with several goroutines each
+	watchersEach = 50
 )
 
 // watching measures how long a change takes until all watchers have seen it.
 func watching(ctx context.Context, m measurement) (f figure, err error) {
 	const name = "compare-setting"
 	var clients []watcher
-	for range watchingClients {
+	for range someClients {
 		c, err := m.connect(ctx)
 		if err != nil {
 			return f, err
@@ -165,7 +228,7 @@ func watching(ctx context.Context, m measurement) (f figure, err error) {
 	all := make(chan struct{}, 1)
 	for _, c := range clients {
 		err := c.watch(ctx, name, watchersEach, func(value string) {
-			if w := wanted.Load(); w != nil && *w == value && seen.Add(1) == watchingClients*watchersEach {
+			if w := wanted.Load(); w != nil && *w == value && seen.Add(1) == someClients*watchersEach {
 				all <- struct{}{}
 			}
 		})
@@ -188,7 +251,7 @@ func watching(ctx context.Context, m measurement) (f figure, err error) {
 			took = append(took, float64(time.Since(begun))/float64(time.Millisecond))
 		case <-time.After(10 * time.Second):
 			return f, fmt.Errorf("after 10 s, %d of %d watchers have seen the change", seen.Load(),
-				watchingClients*watchersEach)
+				someClients*watchersEach)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -214,7 +277,11 @@ func idle(ctx context.Context, m measurement) (f figure, err error) {
 			_, err = c.session()
 		case redisConnection:
 			shared = c
-			lock, _ := c.locker(fmt.Sprintf("compare-idle-%d", i))
+			name := fmt.Sprintf("compare-idle-%d", i)
+			lock, _ := c.locker(name)
+			if c.redsync {
+				lock = c.extended(name)
+			}
 			_, err = lock(ctx)
 		}
 		if err != nil {

@@ -183,8 +183,12 @@ func (c redisConnection) set(ctx context.Context, name, value string) error {
 type postgresConnection struct{ *pgx.Conn }
 
 func connectPostgres(ctx context.Context, server string) (connection, error) {
-	c, err := pgx.Connect(ctx, "postgres://postgres@"+server+"/postgres?sslmode=disable")
+	c, err := pgx.Connect(ctx, postgresURL(server))
 	return postgresConnection{c}, err
+}
+
+func postgresURL(server string) string {
+	return "postgres://postgres@" + server + "/postgres?sslmode=disable"
 }
 
 func (c postgresConnection) locker(name string) (locker, error) {

@@ -156,7 +156,7 @@ func versions(s *stores) map[string]string {
 		for _, m := range info.Deps {
 			switch m.Path {
 			case "github.com/go-zookeeper/zk", "github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9",
-				"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5":
+				"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5", "github.com/riverqueue/river":
 				v[m.Path] = m.Version
 			}
 		}

@@ -177,7 +177,7 @@ func servingPostgres(p *process, err error) (*process, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for err == nil {
-		c, refused := pgx.Connect(ctx, "postgres://postgres@"+p.addr+"/postgres?sslmode=disable")
+		c, refused := pgx.Connect(ctx, postgresURL(p.addr))
 		if refused == nil {
 			return p, c.Close(ctx)
 		}

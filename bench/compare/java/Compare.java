@@ -33,9 +33,11 @@ public class Compare {
             case "contended": together(open(32)); break;
             case "goroutines": together(Collections.nCopies(32, open())); break;
             case "handover": handover(); break;
+            case "next": next(); break;
             case "queue": queue(); break;
             case "counter": counter(); break;
             case "watchers": watchers(); break;
+            case "idle": idle(); break;
             case "lock": case "election": member(); break;
             default: throw new IllegalArgumentException("no such work");
         }
@@ -142,6 +144,43 @@ public class Compare {
         perSecond(1000 * 1e9 / (System.nanoTime() - begun));
     }
 
+    static volatile long released;
+
+    /** See nextHolder in more.go. */
+    static void next() throws Exception {
+        List<CuratorFramework> clients = open(20);
+        CuratorFramework c = clients.get(0);
+        InterProcessMutex warm = new InterProcessMutex(c, "/curator-next");
+        for (int i = 0; i < 1000; i++) { warm.acquire(); warm.release(); } // compiles
+        BlockingQueue<Long> holds = new LinkedBlockingQueue<>();
+        Semaphore end = new Semaphore(0);
+        java.util.function.IntFunction<Task> contender = i -> {
+            InterProcessMutex l = new InterProcessMutex(clients.get(i % clients.size()), "/curator-next");
+            return () -> {
+                l.acquire();
+                holds.add(System.nanoTime());
+                end.acquire();
+                released = System.nanoTime();
+                l.release();
+            };
+        };
+        spawn(1, contender);
+        holds.take();
+        List<Thread> threads = spawn(1000, contender);
+        while (c.checkExists().forPath("/curator-next").getNumChildren() < 1001) Thread.sleep(20);
+        Thread.sleep(3000);
+        double[] took = new double[50];
+        for (int n = -5; n < 995; n++) { // what is not measured only empties the line
+            if (n < took.length) Thread.sleep(20);
+            end.release();
+            long began = holds.take();
+            if (n >= 0 && n < took.length) took[n] = (began - released) / 1e6;
+        }
+        end.release();
+        for (Thread t : threads) t.join();
+        middle(took);
+    }
+
     /** A DistributedQueue acknowledges an item by deleting its lock when its consumer has returned: lockPath. */
     static void queue() throws Exception {
         int n = 600;
@@ -206,8 +245,34 @@ public class Compare {
             if (n >= 0) took[n] = (System.nanoTime() - begun) / 1e6;
             Thread.sleep(20);
         }
+        middle(took);
+    }
+
+    /** Prints the median of an even number of figures. */
+    static void middle(double[] took) {
         Arrays.sort(took);
-        System.out.println("{\"ms\":" + (took[9] + took[10]) / 2 + "}");
+        int half = took.length / 2;
+        System.out.println("{\"ms\":" + (took[half - 1] + took[half]) / 2 + "}");
+    }
+
+    /** See idle in more.go. */
+    static void idle() throws Exception {
+        open(1000);
+        Thread.sleep(millis("session"));
+        long before = ticks(), begun = System.nanoTime();
+        Thread.sleep(Math.max(10_000, millis("t")));
+        System.out.println("{\"ms\":" + (ticks() - before) * 10 * 1e9 / (System.nanoTime() - begun) + "}");
+    }
+
+    /** The processor time that the servers have used, in the kernel's ticks of 10 ms. */
+    static long ticks() throws Exception {
+        long total = 0;
+        for (String pid : args.get("pids").split(",")) {
+            String stat = new String(java.nio.file.Files.readAllBytes(java.nio.file.Paths.get("/proc/" + pid + "/stat")));
+            String[] fields = stat.substring(stat.lastIndexOf(") ") + 2).split(" ");
+            total += Long.parseLong(fields[11]) + Long.parseLong(fields[12]);
+        }
+        return total;
     }
 
     /** See member in more.go. A connection that is suspended is the first that Curator tells a holder. */
