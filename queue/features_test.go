@@ -118,6 +118,30 @@ func TestDeadLetters(t *testing.T) {
 	})
 }
 
+// TestPurgeDeadOfOne removes one dead letter of three and leaves the others.
+func TestPurgeDeadOfOne(t *testing.T) {
+	inEachOrder(t, func(t *testing.T, w *world, order Option) {
+		a := w.member("a", order, WithMaxAttempts(1))
+		a.put("first", "second", "third")
+		for range 3 {
+			require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("fails")))
+		}
+		second := a.dead()[1]
+		n, err := a.PurgeDead(t.Context(), second.Node)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		n, err = a.PurgeDead(t.Context(), second.Node)
+		require.NoError(t, err)
+		require.Zero(t, n, "it has gone")
+		left := a.dead()
+		require.Len(t, left, 2)
+		require.NotContains(t, []string{left[0].Node, left[1].Node}, second.Node)
+		n, err = a.PurgeDead(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+	})
+}
+
 func (m *member) dead() (all []DeadLetter) {
 	m.t.Helper()
 	for letter, err := range m.DeadLetters(m.t.Context()) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -131,14 +132,7 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 // transaction. It returns the number of letters that it has moved. In a bounded queue without room
 // it stops with ErrFull.
 func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err error) {
-	only := map[string]bool{}
-	for _, node := range nodes {
-		only[node] = true
-	}
-	for item, err := range q.engine.store.deadItems(ctx) {
-		if err == nil && len(nodes) > 0 && !only[item.path] {
-			continue
-		}
+	for item, err := range q.engine.store.deadItems(ctx, nodes...) {
 		var done bool
 		if err == nil {
 			done, err = q.engine.requeueLetter(ctx, item)
@@ -183,8 +177,8 @@ type readItem struct {
 	node    framework.Node
 }
 
-// deadItems yields the dead letters in order.
-func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
+// deadItems yields the dead letters at the given nodes, or all, in order.
+func (st *store) deadItems(ctx context.Context, nodes ...string) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
 		s, err := st.sessionForReads(ctx)
 		if err != nil {
@@ -193,7 +187,14 @@ func (st *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
 			}
 			return
 		}
-		eachItem(ctx, s, true, st.nodes.Dead)(yield)
+		for item, err := range eachItem(ctx, s, true, st.nodes.Dead) {
+			if err == nil && len(nodes) > 0 && !slices.Contains(nodes, item.path) {
+				continue
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
 	}
 }
 

@@ -26,10 +26,10 @@ func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	return n, failure.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 
-// PurgeDead removes the dead letters and returns their number. If several callers run at once, two
-// may count the same letter after a lost reply.
-func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
-	for item, err := range q.engine.store.deadItems(ctx) {
+// PurgeDead removes dead letters: those at the given nodes, or all. It returns their number. If
+// several callers run at once, two may count the same letter after a lost reply.
+func (q *Queue[T]) PurgeDead(ctx context.Context, nodes ...string) (n int, err error) {
+	for item, err := range q.engine.store.deadItems(ctx, nodes...) {
 		if err == nil {
 			err = item.session.Delete(ctx, item.path, item.node.Stat.Version)
 		}

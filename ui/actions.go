@@ -110,8 +110,8 @@ var actionDefs = map[ActionKind]actionDef{
 		"begins.", "The run was cancelled.", true, cancelRun},
 	ActionRedrive: {"queue", "Put back", "Dead letters go into the queue again, behind the items of the same priority " +
 		"and without their attempts: %s.", "The dead letters were put back.", false, redriveDead},
-	ActionPurgeDead: {"queue", "Delete the dead letters", "All dead letters of the queue are deleted. Nothing brings " +
-		"them back.", "The dead letters were deleted.", true, purgeDead},
+	ActionPurgeDead: {"queue", "Delete", "Dead letters are deleted, and nothing brings them back: %s.",
+		"The dead letters were deleted.", true, purgeDead},
 	ActionRetryRun: {"workflow", "Retry the run", "The run %s becomes active again, with all its attempts. Steps that " +
 		"have a record are not run again.", "The run is active again.", false, retryRun},
 	ActionSignalRun: {"workflow", "Send a signal", "The run %s gets a signal. It gets a signal of this name once, with " +
@@ -304,8 +304,10 @@ func signalRun(ctx context.Context, u *UI, a Action) error {
 	})
 }
 
-// withDead calls f with the queue if it has as many dead letters as were seen.
-func (u *UI) withDead(ctx context.Context, a Action, f func(*queue.Queue[[]byte]) error) error {
+// withDead calls f for the dead letter at the action's node, or for all if the queue has as many as
+// were seen. A letter that was buried again has another node.
+func (u *UI) withDead(ctx context.Context, a Action,
+	f func(q *queue.Queue[[]byte], ctx context.Context, nodes ...string) (int, error)) error {
 	q := queue.New(u.client, a.Path, codec.Bytes())
 	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
 	if err := u.sync(ctx, a.Path); err != nil {
@@ -317,31 +319,23 @@ func (u *UI) withDead(ctx context.Context, a Action, f func(*queue.Queue[[]byte]
 		return err
 	case a.Node == "" && strconv.Itoa(counts.Dead) != a.Seen:
 		return changed("the queue has %s", counted(counts.Dead, "dead letter", "dead letters"))
+	case a.Node == "":
+		_, err := f(q, ctx)
+		return err
 	}
-	return f(q)
+	n, err := f(q, ctx, a.Node)
+	if err == nil && n == 0 {
+		return changed("the queue has no such dead letter")
+	}
+	return err
 }
 
 func purgeDead(ctx context.Context, u *UI, a Action) error {
-	return u.withDead(ctx, a, func(q *queue.Queue[[]byte]) error {
-		_, err := q.PurgeDead(ctx)
-		return err
-	})
+	return u.withDead(ctx, a, (*queue.Queue[[]byte]).PurgeDead)
 }
 
-// redriveDead puts a dead letter into its queue again, or all. A letter that was buried again has
-// another node.
 func redriveDead(ctx context.Context, u *UI, a Action) error {
-	return u.withDead(ctx, a, func(q *queue.Queue[[]byte]) error {
-		if a.Node == "" {
-			_, err := q.Requeue(ctx)
-			return err
-		}
-		n, err := q.Requeue(ctx, a.Node)
-		if err == nil && n == 0 {
-			return changed("the queue has no such dead letter")
-		}
-		return err
-	})
+	return u.withDead(ctx, a, (*queue.Queue[[]byte]).Requeue)
 }
 
 // withMember calls f with the group if the member is in the state that was seen.
@@ -448,7 +442,7 @@ func buildConfirm(u *UI, q request, _ *snapshot) (built, error) {
 		Button: def.button, Danger: def.danger, Back: backTo(def, a), Link: linkTo(def.page, a.Path, u.root)}
 	v.Ask = a.Kind == ActionSignalRun
 	node := plain(strings.TrimPrefix(a.Node, a.Path+"/"))
-	if a.Kind == ActionRedrive {
+	if a.Kind == ActionRedrive || a.Kind == ActionPurgeDead {
 		node = cmp.Or(strings.TrimPrefix(node, "dead/"), "all "+plain(a.Seen)+" of them")
 	}
 	if strings.Contains(def.what, "%s") {

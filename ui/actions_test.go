@@ -92,6 +92,17 @@ func testDeadLetterActions(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.Nack(ctx, 0, errors.New("fails")))
 	}
+	for letter, err := range q.DeadLetters(ctx) {
+		require.NoError(t, err)
+		node = letter.Node
+	}
+	one = url.Values{"do": {"purge-dead"}, "path": {"/queues/one"}, "node": {node}, "seen": {"one"}}
+	time.Sleep(2 * time.Second) // the page looks anew
+	require.Equal(t, 3, strings.Count(text(t, s.get(t, page)), "do=purge-dead&amp;"), "all, and each of the two")
+	require.Contains(t, text(t, s.get(t, "confirm?"+one.Encode())), node[strings.LastIndexByte(node, '/')+1:])
+	require.Equal(t, http.StatusSeeOther, s.post(t, "act", one).StatusCode)
+	require.Equal(t, 1, counts().Dead, "only this one")
+	s.refused(t, one, "no such dead letter")
 	purge := s.act(t, page, "purge-dead")
 	require.Zero(t, counts().Dead)
 	s.refused(t, purge, "Now the queue has 0 dead letters.")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -167,6 +168,23 @@ func (p page) Clock(t time.Time) template.HTML {
 	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.UTC().Format(time.RFC3339),
 		t.Format("2006-01-02 15:04:05 MST"), t.Format(layout))) //nolint:gosec // no foreign text
 }
+
+// timesInText are the times in the texts of problems.
+var timesInText = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// Text is shown with the times in the text as Clock shows them.
+func (p page) Text(text string) template.HTML {
+	return template.HTML(timesInText.ReplaceAllStringFunc(string(shown(text)), func(found string) string {
+		t, err := time.Parse(time.RFC3339, found)
+		if err != nil {
+			return found
+		}
+		return string(p.Clock(t))
+	})) //nolint:gosec // escaped by shown
+}
+
+// PathOf is a path without a page about it.
+func (p page) PathOf(path string) link { return linkTo("", path, p.Root) }
 
 // Timestamp is a moment as text.
 func (p page) Timestamp(t time.Time) string { return t.In(p.zone).Format("2006-01-02 15:04:05") }

@@ -112,6 +112,9 @@ type runRow struct {
 	Took string
 }
 
+// HasOtherZone reports whether the job's zone has another name than the page's.
+func (v jobView) HasOtherZone(page string) bool { return v.Zone.String() != page }
+
 // TickIn is a tick in the job's own zone.
 func (v jobView) TickIn(t time.Time) string {
 	return t.In(v.Zone).Format("Mon 02 Jan 15:04:05 MST")

@@ -121,6 +121,9 @@ type holderView struct {
 	WaitsFor  []link
 }
 
+// IsFull reports whether there may be more locks than these.
+func (lockView) IsFull(locks []link) bool { return len(locks) == maxOfSession }
+
 type lineRow struct {
 	Place string
 	locks.Entry

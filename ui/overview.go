@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // glanceRows is how many rows of each kind the overview shows.
@@ -21,6 +22,8 @@ type overviewView struct {
 	NumJobs, NumQueues        int
 	NumBarriers, NumRuns      int
 	Held, Waiting, Led, Items int
+	Runs                      []workflowRow
+	Failed                    int // runs
 	Unread                    []string
 }
 
@@ -85,6 +88,14 @@ func buildOverview(u *UI, _ request, s *snapshot) (built, error) {
 	v.NumLocks, v.NumElections = len(lockRows), len(elections)
 	v.Locks, v.Elections = lockRows[:min(len(lockRows), glanceRows)], elections[:min(len(elections), glanceRows)]
 	v.Jobs, v.Queues = jobs[:min(len(jobs), glanceRows)], queues[:min(len(queues), glanceRows)]
+	for i, r := range s.runs {
+		if i < glanceRows {
+			v.Runs = append(v.Runs, workflowRowOf(r))
+		}
+		if r.State == workflow.Failed {
+			v.Failed++
+		}
+	}
 	found := s.Findings
 	if found == nil {
 		found = []monitor.Finding{}

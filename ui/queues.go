@@ -106,6 +106,9 @@ type queueView struct {
 	Unread   string
 }
 
+// NameOf is a node's path below the queue.
+func (v queueView) NameOf(node string) string { return strings.TrimPrefix(node, v.Path+"/") }
+
 // maxLetters is how many dead letters a page shows.
 const maxLetters = 50
 

@@ -37,7 +37,10 @@ func TestTheNightIsOnThePage(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return page("locks") != "" }, time.Minute, 10*time.Millisecond)
 	for name, want := range map[string]string{"locks": "invoice-numbers", "elections": "orders", "queues": "invoices",
-		"jobs": "ledger-close", "lock?path=/apps/locks/ledger": "billing-5-417"} {
+		"jobs": "ledger-close", "group?path=/apps/members/billing": "disk is to be replaced",
+		"service?path=/apps/services/billing": "connection refused", "value?path=/apps/config/billing": "bank is slow",
+		"workflow?path=/apps/orders&id=order-7713": "paid", "workflow?path=/apps/orders&id=order-7714": "carrier",
+		"lock?path=/apps/locks/ledger": "billing-5-417"} {
 		require.Eventually(t, func() bool { return strings.Contains(page(name), want) }, time.Minute,
 			100*time.Millisecond, name)
 	}

@@ -9,11 +9,15 @@ import (
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/codec"
+	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -72,6 +76,12 @@ func (n *night) begin(ctx context.Context) error {
 		})
 	}
 	n.work(ctx, billing)
+	if err := n.fleet(ctx, billing); err != nil {
+		return err
+	}
+	if err := n.order(ctx, invoices); err != nil {
+		return err
+	}
 	n.tasks.Go(func() {
 		_, _ = barrier.NewDoubleBarrier(invoices, "/apps/barriers/month-end", 3).Enter(ctx)
 	})
@@ -125,6 +135,61 @@ func (n *night) work(ctx context.Context, client *framework.Client) {
 			return errors.New("550 5.1.1 mailbox unavailable")
 		})
 	})
+}
+
+// fleet has members of which one is out of service, instances of which one gets no calls, and a value that
+// somebody has changed at night.
+func (n *night) fleet(ctx context.Context, client *framework.Client) error {
+	group := members.New(client, "/apps/members/billing")
+	services := registry.New(client, "/apps/services")
+	for i := range 4 {
+		name := fmt.Sprintf("billing-%d", i+1)
+		if _, err := group.Join(ctx, name, members.Info{Version: "v2.14.0", Load: float64(10*i) + 3.5,
+			Metadata: members.Metadata{"zone": string(rune('a' + i%2))}}); err != nil {
+			return err
+		}
+		instance, err := services.Register(ctx, registry.Instance{Service: "billing", ID: name,
+			Address: name + ".example", Port: 8080, Weight: 1 + i%2, Metadata: map[string]string{"version": "v2.14.0"}})
+		if err == nil && i == 3 {
+			err = instance.Disable(ctx, "its check fails: connection refused")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := group.Cordon(ctx, "billing-3", members.WithReason("its disk is to be replaced")); err != nil {
+		return err
+	}
+	limits := config.New(client, "/apps/config/billing", codec.Text())
+	if err := limits.Set(ctx, "retries: 3\ntimeout: 10s\nrate: 200\n"); err != nil {
+		return err
+	}
+	return limits.Set(ctx, "retries: 3\ntimeout: 90s\nrate: 200\n", config.WithNote("the bank is slow tonight"))
+}
+
+// order starts two orders: one waits for its payment, and the other has failed in its second step.
+func (n *night) order(ctx context.Context, client *framework.Client) error {
+	kind := workflow.NewKind[int, string]("order")
+	flows := workflow.New(client, "/apps/orders")
+	step := func(context.Context, workflow.Key) error { return nil }
+	if err := flows.Register(kind.Function(func(ctx context.Context, run *workflow.Run, pieces int) (string, error) {
+		if err := run.Do(ctx, "reserve", step); err != nil {
+			return "", err
+		}
+		if pieces > 100 {
+			return "", workflow.Permanent(errors.New("the carrier takes no more than 100 pieces"))
+		}
+		return workflow.Await[string](ctx, run, "paid", 0)
+	})); err != nil {
+		return err
+	}
+	n.tasks.Go(func() { _ = flows.Work(ctx) })
+	for id, pieces := range map[string]int{"order-7713": 2, "order-7714": 250} {
+		if _, err := kind.Start(ctx, flows, id, pieces); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // schedule runs one job that succeeds, one that fails, and one that waits for the night.
