@@ -2,11 +2,15 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/lockstep-go/lockstep/codec"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // Mail and Thumbnail are shared by those who put tasks and those who work on them.
@@ -20,39 +24,74 @@ var (
 	MakeThumbnail = queue.NewKind("thumbnail", codec.JSON[Thumbnail]())
 )
 
-// One queue holds two kinds of items, each with its type and its handler.
-func ExampleByKind() {
-	ctx, cancel := context.WithCancel(context.Background())
-	client, done := connect(ctx)
-	defer done()
+// newTasks makes the queue for all of them. A task is tried five times, after pauses that rise from a
+// second to a minute. Then it is a dead letter.
+func newTasks(client *framework.Client) *queue.Queue[[]byte] {
+	return queue.New(client, "/shop/tasks", codec.Bytes(), queue.WithMaxAttempts(5),
+		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Minute}),
+		queue.WithOnDead(func(l queue.DeadLetter) { log.Printf("%s %s is dead: %s", l.Kind, l.Data, l.Reason) }))
+}
 
-	tasks := queue.New(client, "/tasks", codec.Bytes(), queue.WithMaxAttempts(5),
-		queue.WithOnDead(func(l queue.DeadLetter) { log.Printf("given up: %s %s: %s", l.Kind, l.Data, l.Reason) }))
-	defer tasks.Close(ctx)
-	if err := SendMail.Put(ctx, tasks, Mail{To: "ann"}); err != nil {
-		fmt.Println(err)
-	}
-	if err := MakeThumbnail.Put(ctx, tasks, Thumbnail{"cat.png", "64x64"}); err != nil {
-		fmt.Println(err)
-	}
+// workOnTasks works on eight tasks at once until ctx ends.
+func workOnTasks(ctx context.Context, tasks *queue.Queue[[]byte]) error {
 	handler, err := queue.ByKind(
-		SendMail.Handler(func(_ context.Context, d *queue.Delivery[Mail]) error {
+		SendMail.Handler(func(ctx context.Context, d *queue.Delivery[Mail]) error {
+			if d.Value.To == "" {
+				return queue.Permanent(errors.New("nobody to send to")) // no further attempt
+			}
 			fmt.Println("mail to", d.Value.To)
 			return nil
 		}),
-		MakeThumbnail.Handler(func(_ context.Context, d *queue.Delivery[Thumbnail]) error {
+		MakeThumbnail.Handler(func(ctx context.Context, d *queue.Delivery[Thumbnail]) error {
 			fmt.Println("thumbnail of", d.Value.Image)
-			cancel() // the example ends here
 			return nil
 		}))
+	if err != nil {
+		return err
+	}
+	return tasks.Work(ctx, 8, handler)
+}
+
+// A queue of two kinds of items, each with its type and its handler, with retries and dead letters.
+func ExampleByKind() {
+	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer zk.Close()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if err := tasks.Work(ctx, 1, handler); err != nil {
-		fmt.Println(err)
+	defer client.Close(ctx)
+	tasks := newTasks(client)
+	defer tasks.Close(ctx)
+	for _, err := range []error{
+		SendMail.Put(ctx, tasks, Mail{To: "ann"}),
+		SendMail.Put(ctx, tasks, Mail{}),
+		MakeThumbnail.Put(ctx, tasks, Thumbnail{"cat.png", "64x64"}),
+	} {
+		if err != nil {
+			fmt.Println(err)
+		}
 	}
-	// Output:
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- workOnTasks(working, tasks) }()
+	for n, err := tasks.Len(ctx); n > 0 && err == nil; n, err = tasks.Len(ctx) {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	fmt.Println(<-ended)
+	for letter, err := range tasks.DeadLetters(ctx) {
+		fmt.Println(letter.Reason, err)
+	}
+	// Unordered output:
 	// mail to ann
 	// thumbnail of cat.png
+	// <nil>
+	// nobody to send to <nil>
 }

@@ -43,47 +43,51 @@ func sell(ctx context.Context, run *workflow.Run, item int) (string, error) {
 	return "shipped", nil
 }
 
+// workOnSales executes sales until ctx ends. Each member calls it.
+func workOnSales(ctx context.Context, client *framework.Client) error {
+	flows := workflow.New(client, "/shop/sales")
+	defer flows.Close(ctx)
+	if err := flows.Register(Sale.Function(sell)); err != nil {
+		return err
+	}
+	return flows.Work(ctx)
+}
+
+// order starts a sale, once for each id however often it is called, and returns its result.
+func order(ctx context.Context, client *framework.Client, id string, item int) (string, error) {
+	flows := workflow.New(client, "/shop/sales")
+	defer flows.Close(ctx)
+	sale, err := Sale.Start(ctx, flows, id, item)
+	if err != nil {
+		return "", err
+	}
+	return sale.Wait(ctx)
+}
+
 // An order is charged, cannot be shipped, and is refunded.
 func ExampleWithPermanentErrors() {
 	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
 	if err != nil {
 		log.Fatal(err)
 	}
+	defer zk.Close()
 	ctx := context.Background()
 	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
 		framework.WithDialer(zk.Link("example").DialContext))
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	flows := workflow.New(client, "/sales")
-	if err := flows.Register(Sale.Function(sell)); err != nil {
-		log.Fatal(err)
-	}
+	defer client.Close(ctx)
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error)
-	go func() { ended <- flows.Work(working) }()
-
-	sale, err := Sale.Start(ctx, flows, "sale-1", 7)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(sale.Wait(ctx))
-	info, err := flows.Inspect(ctx, sale.ID())
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, step := range info.Steps {
-		fmt.Printf("%s %s%s\n", step.Name, step.Result, step.Error)
-	}
+	go func() { ended <- workOnSales(working, client) }()
+	fmt.Println(order(ctx, client, "sale-1", 7))
 	stop()
-	fmt.Println(<-ended, flows.Close(ctx), client.Close(ctx))
-	zk.Close()
+	fmt.Println(<-ended)
 	// Output:
 	// charging for item 7
 	// refunding charge 12
 	// refunded <nil>
-	// charge "charge 12"
-	// ship item 7: sold out
-	// refund null
-	// <nil> <nil> <nil>
+	// <nil>
 }

@@ -1,0 +1,48 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
+)
+
+// limited calls an API of somebody else that permits five calls a second to all our processes
+// together. Each call keeps its permit for at least a second, so no more than five begin in one.
+func limited(ctx context.Context, client *framework.Client, call func(context.Context) error) error {
+	permits := locks.NewSemaphore(client, "/shop/geocoder", 5)
+	return locks.Do(ctx, permits, func(ctx context.Context, _ *locks.Lease) error {
+		second := time.After(time.Second)
+		err := call(ctx)
+		<-second
+		return err
+	})
+}
+
+// A semaphore bounds a rate over all processes.
+func ExampleSemaphore() {
+	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer zk.Close()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
+		framework.WithDialer(zk.Link("example").DialContext))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close(ctx)
+	fmt.Println(limited(ctx, client, func(context.Context) error {
+		fmt.Println("where is Main Street 1?")
+		return nil
+	}))
+	// Output:
+	// where is Main Street 1?
+	// <nil>
+}
