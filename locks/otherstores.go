@@ -14,7 +14,7 @@ func init() { lockstore.OfLocks = otherStores{} }
 type otherStores struct{}
 
 func (otherStores) NewLease(ctx context.Context, g lockstore.Grant) any {
-	lease := &Lease{path: g.Path, token: g.Token, key: g.Key}
+	lease := &Lease{path: g.Path, token: g.Token, key: g.Key, measures: g.Measures}
 	hold := g.Begin(leaseContext{ctx, lease})
 	lease.own, lease.otherStore, lease.life = hold, hold, hold.Lifetime()
 	return lease.watchEnd(g.MaxHold)

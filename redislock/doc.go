@@ -38,6 +38,11 @@
 // expires, and at a third of the expiry. Grants are in no order, except with [WithArrivalOrder]: a
 // newcomer may overtake waiters, which is what a lock that all want at once is fast by.
 //
+// # Telemetry
+//
+// Calls have spans, and waits and holds are measured, as those of package locks are, with
+// [WithTracerProvider] and [WithMeterProvider] or OpenTelemetry's global providers.
+//
 // # Servers
 //
 // One primary, alone or behind Sentinel (redis.NewFailoverClient). Redlock, a lock on several

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/clock"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/lockstore"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -45,9 +46,12 @@ type lock struct {
 	alarms alarms
 	work   chan func() // for goroutines that have nothing to do; see run
 	err    error       // of the arguments; every call returns it
+
+	tel, readTel *waitline.Telemetry // readTel is of shared grants; nil if there are none, or err is not
 }
 
-func newLock(client redis.UniversalClient, name string, opts []Option) *lock {
+// newLock returns a lock whose exclusive grants telemetry calls kind.
+func newLock(client redis.UniversalClient, name, kind string, opts []Option) *lock {
 	l := &lock{client: client, name: name, keys: keysOf(name), clock: clock.System(),
 		work: make(chan func())}
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -57,6 +61,9 @@ func newLock(client redis.UniversalClient, name string, opts []Option) *lock {
 	l.wakes.begin(client, name)
 	if l.err = checkName(name); l.err == nil {
 		l.opts, l.err = optionsOf(opts)
+	}
+	if l.err == nil {
+		l.tel = l.telemetry(kind)
 	}
 	return l
 }
@@ -82,8 +89,20 @@ func (l *lock) acquire(ctx context.Context, op string, m *mode, waits bool) (lea
 	if l.err != nil {
 		return nil, failure.Wrap(op, l.name, l.err)
 	}
+	tel := l.tel
+	if m.shared {
+		tel = l.readTel
+	}
+	ctx, w := tel.StartWait(ctx, op)
+	defer func() {
+		var token int64
+		if lease != nil {
+			token = lease.Token()
+		}
+		w.End(token, err)
+	}()
 	key := heldKey{l.client, l.name, m.shared}
-	lease, err = l.withinLease(ctx, key)
+	lease, err = l.withinLease(w.Caller, key)
 	if lease != nil || err != nil {
 		return lease, failure.Wrap(op, l.name, err)
 	}
@@ -92,8 +111,8 @@ func (l *lock) acquire(ctx context.Context, op string, m *mode, waits bool) (lea
 	if err != nil {
 		return nil, failure.Wrap(op, l.name, err)
 	}
-	return lockstore.OfLocks.NewLease(ctx, lockstore.Grant{Path: l.name, Token: g.token, Key: key,
-		MaxHold: l.opts.maxHold, Begin: func(values context.Context) lockstore.Hold {
+	return lockstore.OfLocks.NewLease(w.Caller, lockstore.Grant{Path: l.name, Token: g.token, Key: key,
+		MaxHold: l.opts.maxHold, Measures: tel.StartHold(), Begin: func(values context.Context) lockstore.Hold {
 			return beginHold(values, c, g)
 		}}).(*locks.Lease), nil
 }

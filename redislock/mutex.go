@@ -20,7 +20,7 @@ var _ locks.Locker = (*Mutex)(nil)
 // NewMutex returns the mutex of a name, which is its key in Redis. It has up to 1,024 bytes, all
 // characters can be printed, and none is a brace.
 func NewMutex(client redis.UniversalClient, name string, opts ...Option) *Mutex {
-	m := &Mutex{lock: newLock(client, name, opts), mode: exclusive}
+	m := &Mutex{lock: newLock(client, name, "mutex", opts), mode: exclusive}
 	if m.lock.opts.inOrder {
 		m.mode = inOrder
 	}

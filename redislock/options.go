@@ -21,6 +21,7 @@ type options struct {
 	inOrder        bool
 	onRenewalError func(error)
 	log            *slog.Logger
+	providers      providers
 }
 
 // The bounds of an expiry.
@@ -106,7 +107,7 @@ func WithLogger(log *slog.Logger) Option {
 }
 
 func optionsOf(opts []Option) (o options, err error) {
-	o = options{expiry: DefaultExpiry, log: slog.Default()}
+	o = options{expiry: DefaultExpiry, log: slog.Default(), providers: globalProviders()}
 	for _, opt := range opts {
 		if opt == nil {
 			continue

@@ -18,9 +18,12 @@ var _ locks.Locker = (*RWLock)(nil)
 
 // NewRWLock returns the read-write lock of a name; see NewMutex. WithArrivalOrder does not fit it.
 func NewRWLock(client redis.UniversalClient, name string, opts ...Option) *RWLock {
-	l := newLock(client, name, opts)
+	l := newLock(client, name, "write", opts)
 	if l.err == nil && l.opts.inOrder {
 		l.err = fmt.Errorf("%w: %w", errInvalid, errors.New("WithArrivalOrder: a read-write lock has no order"))
+	}
+	if l.err == nil {
+		l.readTel = l.telemetry("read")
 	}
 	return &RWLock{l}
 }

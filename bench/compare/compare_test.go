@@ -116,6 +116,7 @@ func TestATableNeedsItsPlace(t *testing.T) {
 func TestBothBelieve(t *testing.T) {
 	for want, row := range map[string]trialRow{
 		"never":                      {Together: 0},
+		"under 0.01 s":               {Together: 0.004},
 		"6.40 s":                     {Together: 6.4},
 		"all 21 s that were watched": {Together: 21, AtLeast: true},
 	} {

@@ -168,6 +168,8 @@ func (row trialRow) seconds(s float64) string {
 		return fmt.Sprintf("all %.0f s that were watched", s)
 	case s == 0:
 		return "never"
+	case s < 0.005:
+		return "under 0.01 s"
 	}
 	return fmt.Sprintf("%.2f s", s)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/primitives"
+	"github.com/lockstep-go/lockstep/internal/waitline"
 )
 
 // Grant is what another store has granted.
@@ -18,6 +19,8 @@ type Grant struct {
 	Key any
 	// MaxHold ends the lease with locks.ErrMaxHold, unless it is 0.
 	MaxHold time.Duration
+	// Measures measures the hold.
+	Measures waitline.HoldMeasurement
 	// Begin begins the hold. The hold's context carries the values of values.
 	Begin func(values context.Context) Hold
 }

@@ -84,7 +84,8 @@ var (
 	LockWait = histogram("locks", "lockstep.lock.wait.duration",
 		"calls that ask for a lock, until it is granted or the call fails", short, LockKind, Outcome)
 	LockHold = histogram("locks", "lockstep.lock.hold.duration",
-		"holds of a lock, by how they ended (`released`, `max hold`, `session lost`, `node deleted`, `closed`, `other`)", long, LockKind, Reason)
+		"holds of a lock, by how they ended (`released`, `max hold`, `session lost`, `node deleted`, `closed`, `other`; "+
+			"on Redis also `expired`, `lost`)", long, LockKind, Reason)
 	LockHeld    = row("locks", UpDown, "lockstep.lock.held", "{lease}", "leases that this process holds", LockKind)
 	LockWaiting = row("locks", UpDown, "lockstep.lock.waiting", "{call}",
 		"calls of this process that wait for a lock", LockKind)

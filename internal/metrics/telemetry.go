@@ -12,6 +12,13 @@ const module = "github.com/lockstep-go/lockstep/"
 
 func (m *Metric) meter(p metric.MeterProvider) metric.Meter { return p.Meter(module + m.Scope) }
 
+// In returns the row for another package that measures the same.
+func (m *Metric) In(scope string) *Metric {
+	other := *m
+	other.Scope = scope
+	return &other
+}
+
 // check panics if the row is of another kind. That is a mistake in this module, not in a program
 // that uses it.
 func (m *Metric) check(kind Kind) {

@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
-// scope is the package name in the telemetry that users see.
-const scope = "github.com/lockstep-go/lockstep/locks"
+// module begins the names of packages in the telemetry that users see.
+const module = "github.com/lockstep-go/lockstep/"
 
 // Telemetry traces and measures the waits for one lock or election, and the holds of a lock.
 type Telemetry struct {
@@ -33,24 +33,39 @@ type Telemetry struct {
 	waiting     metric.Int64UpDownCounter
 	holdMetric  metric.Int64UpDownCounter
 	deadlocks   metric.Int64Counter
+	ends        []HoldEnd
+}
+
+// HoldEnd is a cause of a hold's end that only one store has, and what metrics call it.
+type HoldEnd struct {
+	Cause  error
+	Reason string // one of endReasons
 }
 
 // NewTelemetry returns the telemetry of the lock or election at path. kind is one of lockKinds.
 func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
-	p := c.MeterProvider()
-	return &Telemetry{path: path, kind: kind, tracer: c.TracerProvider().Tracer(scope), propagators: c.Propagators(),
-		waits: metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
-		waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p),
-		deadlocks: metrics.LockDeadlocks.Counter(p)}
+	t := NewTelemetryOf("locks", path, kind, c.TracerProvider(), c.MeterProvider())
+	t.propagators, t.deadlocks = c.Propagators(), metrics.LockDeadlocks.Counter(c.MeterProvider())
+	return t
+}
+
+// NewTelemetryOf returns the telemetry of a lock of a package, which has its holds and waits, and
+// neither links nor deadlocks.
+func NewTelemetryOf(pkg, path, kind string, tracers trace.TracerProvider, meters metric.MeterProvider,
+	ends ...HoldEnd) *Telemetry {
+	return &Telemetry{path: path, kind: kind, tracer: tracers.Tracer(module + pkg), ends: ends,
+		waits: metrics.LockWait.In(pkg).Histogram(meters), holds: metrics.LockHold.In(pkg).Histogram(meters),
+		waiting: metrics.LockWaiting.In(pkg).UpDown(meters), holdMetric: metrics.LockHeld.In(pkg).UpDown(meters)}
 }
 
 // The attributes of metrics, made once.
 var (
-	lockKinds = []string{"mutex", "read", "write", "semaphore", "claim", "election"}
-	outcomes  = []string{"granted", "not acquired", "deadlock", "given up", "error"}
-	byKind    = metrics.Values(metrics.LockKind, lockKinds...)
-	byOutcome = kindsWith(metrics.Outcome, outcomes...)
-	byReason  = kindsWith(metrics.Reason, "released", "max hold", "session lost", "node deleted", "closed", "other")
+	lockKinds  = []string{"mutex", "read", "write", "semaphore", "claim", "election"}
+	outcomes   = []string{"granted", "not acquired", "deadlock", "given up", "error"}
+	endReasons = []string{"released", "max hold", "session lost", "node deleted", "closed", "expired", "lost", "other"}
+	byKind     = metrics.Values(metrics.LockKind, lockKinds...)
+	byOutcome  = kindsWith(metrics.Outcome, outcomes...)
+	byReason   = kindsWith(metrics.Reason, endReasons...)
 )
 
 // kindsWith returns the attributes of each kind with each value of another attribute.
@@ -169,16 +184,13 @@ func (h HoldMeasurement) End(cause, released, maxHold error) {
 		return
 	}
 	reason := "other"
-	for _, r := range []struct {
-		err    error
-		reason string
-	}{
+	for _, e := range append([]HoldEnd{
 		{released, "released"}, {maxHold, "max hold"}, {framework.ErrSessionLost, "session lost"},
 		{framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},
-	} {
-		if errors.Is(cause, r.err) {
-			reason = r.reason
+	}, h.tel.ends...) {
+		if errors.Is(cause, e.Cause) {
+			reason = e.Reason
 			break
 		}
 	}

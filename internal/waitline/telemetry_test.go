@@ -39,7 +39,7 @@ func BenchmarkTelemetryOfALock(b *testing.B) {
 		{"reader in memory", sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))}} {
 		b.Run(with.name, func(b *testing.B) {
 			p := with.meters
-			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(scope),
+			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(module),
 				propagators: otel.GetTextMapPropagator(),
 				waits:       metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
 				waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p)}

@@ -61,7 +61,7 @@ var arrows = map[string][]string{
 	"ui": {"codec", "framework", "internal/failure", "internal/linediff", "locks", "election", "scheduler", "queue",
 		"barrier", "workflow", "monitor", "members", "registry", "config"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
-		"internal/lockstore", "internal/primitives", "internal/usercode"},
+		"internal/lockstore", "internal/primitives", "internal/usercode", "internal/waitline"},
 	"zktest": {"framework", "internal/failure", "internal/wire", "internal/zkserver"},
 
 	"framework/configfile":  {"framework"},
@@ -136,7 +136,7 @@ var arrows = map[string][]string{
 	"internal/proof/idle":            nil, // tests only
 	"internal/proof/interop":         nil, // its tests use all
 	"internal/lifetime":              nil,
-	"internal/lockstore":             {"internal/primitives"},
+	"internal/lockstore":             {"internal/primitives", "internal/waitline"},
 	"internal/link":                  {"internal/wire"},
 	"internal/testkit/logtest":       nil,
 	"internal/metrics":               nil,

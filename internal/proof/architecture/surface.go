@@ -26,7 +26,7 @@ var budget = map[string]int{
 	"ids":                   40,
 	"registry":              51,
 	"members":               52,
-	"redislock":             30,
+	"redislock":             32,
 	"workflow":              125,
 	"monitor":               52,
 	"ui":                    36,
