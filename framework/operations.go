@@ -141,7 +141,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 		return Stat{}, failure.Wrap("set", path, err)
 	}
 	st, err := applyOnce(ctx, s.caller, func(a requester) (Stat, error) { return a.set(full, data, version) },
-		func(a requester, seen int64) (Stat, error) { return settleSet(a, full, data, version, seen) })
+		func(a requester, seen int64) (Stat, error) { return outcomeOfSet(a, full, data, version, seen) })
 	return st, failure.Wrap("set", path, err)
 }
 
@@ -157,7 +157,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	}
 	_, err = applyOnce(ctx, s.caller,
 		func(a requester) (struct{}, error) { return struct{}{}, a.delete(full, version) },
-		func(a requester, seen int64) (struct{}, error) { return struct{}{}, settleDelete(a, full, seen) })
+		func(a requester, seen int64) (struct{}, error) { return struct{}{}, outcomeOfDelete(a, full, seen) })
 	return failure.Wrap("delete", path, err)
 }
 
@@ -187,7 +187,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 		_, err := applyOnce(ctx, s.caller,
 			func(a requester) (struct{}, error) { return struct{}{}, a.create(full, data, mode, s.setup.cfg.ACL) },
 			func(a requester, seen int64) (struct{}, error) {
-				return struct{}{}, settleCreate(a, full, data, mode, seen)
+				return struct{}{}, outcomeOfCreate(a, full, data, mode, seen)
 			})
 		return err
 	})
@@ -198,7 +198,7 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 type createKey struct{ full string }
 
 // lockCreate lets one call of Create at a time create an ephemeral node of this session at a path,
-// so that a lost reply is not settled by the node of another call. The caller calls unlock when the
+// so that a lost reply is not mistaken for the node of another call. The caller calls unlock when the
 // outcome is known, or will not be.
 func (s *Session) lockCreate(ctx context.Context, full string) (unlock func(), err error) {
 	key := createKey{full}

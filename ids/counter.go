@@ -225,7 +225,7 @@ func (c *Counter) applyChange(ctx context.Context, op string,
 // runChanges makes the changes that wait, until there is none.
 func (c *Counter) runChanges() {
 	for {
-		err := recipe.OnSession(c.ctx, c.client, c.writeOrSettle, failure.IsTransient, isUnknown)
+		err := recipe.OnSession(c.ctx, c.client, c.writeOrFindOutcome, failure.IsTransient, isUnknown)
 		c.mu.Lock()
 		if err != nil {
 			c.failAllLocked(err)
@@ -273,12 +273,12 @@ func (c *Counter) failSentLocked(err error) {
 	c.sentBatch, c.transactionUnanswered, c.markerUsable = nil, false, false
 }
 
-// writeOrSettle makes one transaction of all changes that wait. If the former transaction has no
+// writeOrFindOutcome makes one transaction of all changes that wait. If the former transaction has no
 // answer, it finds out first whether that was applied, and sends its changes again if not. It
 // returns nil when a transaction's changes have ended.
-func (c *Counter) writeOrSettle(s *framework.Session) error {
+func (c *Counter) writeOrFindOutcome(s *framework.Session) error {
 	if c.transactionUnanswered {
-		if settled, err := c.settleTransaction(s); settled || err != nil {
+		if known, err := c.findOutcome(s); known || err != nil {
 			return err
 		}
 	}
@@ -351,11 +351,11 @@ func (c *Counter) afterFailedTransaction(s *framework.Session, batch []*counterC
 	return c.putBack(batch, recipe.ErrAgain)
 }
 
-// settleTransaction reads the marker to find out whether the transaction without an answer was
+// findOutcome reads the marker to find out whether the transaction without an answer was
 // applied. It returns true when the transaction's changes have ended. It returns false if the
 // transaction was not applied: it may still be, until another transaction has raised the marker's
 // version.
-func (c *Counter) settleTransaction(s *framework.Session) (settled bool, err error) {
+func (c *Counter) findOutcome(s *framework.Session) (known bool, err error) {
 	if err := s.Sync(c.ctx, c.marker); err != nil {
 		return false, err
 	}

@@ -25,8 +25,8 @@ type runner struct {
 }
 
 // handle is the handler of the queue's items. When it has executed the run, it has settled the
-// delivery itself. Otherwise queue.Work settles the delivery: it acknowledges an item whose turn is
-// over, for which handle returns nil, and gives the item back after an error.
+// delivery itself. Otherwise queue.Work settles the delivery: it acknowledges an older
+// item of the run, for which handle returns nil, and gives the item back after an error.
 func (x *runner) handle(ctx context.Context, d *queue.Delivery[runItem]) error {
 	err := x.handleUntilSettled(ctx, d)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, queue.ErrLost) {
@@ -62,7 +62,7 @@ func (x *runner) executeOnce(ctx context.Context, s *framework.Session, d *queue
 	item := d.Value
 	r, err := x.store.read(ctx, s, item.ID)
 	switch {
-	case errors.Is(err, errNoRun) || err == nil && (r.UUID != item.UUID || r.Turn != item.Turn):
+	case errors.Is(err, errNoRun) || err == nil && (r.UUID != item.UUID || r.ItemNumber != item.ItemNumber):
 		return nil // the run was removed, or has another item
 	case err != nil:
 		return err
@@ -96,7 +96,7 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 		return x.pause(ctx, s, d, r, longestPause, err)
 	}
 	r = run.state.stored
-	run.claim = runClaim{r.Turn, d.Attempt}
+	run.claim = runClaim{r.ItemNumber, d.Attempt}
 	if losses := d.Attempt - max(1, run.state.claim); losses > x.function.cfg.losses {
 		next := r.runRecord
 		next.State, next.Error = Failed,
@@ -128,16 +128,16 @@ func (x *runner) execute(ctx context.Context, s *framework.Session, d *queue.Del
 		end("changed", err)
 		return recipe.ErrAgain
 	}
-	outcome, settled := x.settle(ctx, d, r, run, result, err)
-	if settled != nil {
-		outcome, err = "changed", settled
+	outcome, written := x.writeOutcome(ctx, d, r, run, result, err)
+	if written != nil {
+		outcome, err = "changed", written
 	}
 	end(outcome, err)
-	return settled
+	return written
 }
 
-// aloneWithin is the time within which the suspected runs that a process has taken at once ask for
-// their turn, each at a random moment. So the run that is first differs from process to process.
+// aloneWithin is the time within which the suspected runs that a process has taken at once ask to
+// be executed, each at a random moment. So the run that is first differs from process to process.
 const aloneWithin = 5 * time.Second
 
 // executeAlone waits until no other suspected run is executed in this process: one that has used up
@@ -178,8 +178,8 @@ func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 		if err == nil && (stat.Version != r.stat.Version || stat.Czxid != r.stat.Czxid) {
 			changed.Stop()
 			why := ErrCancelled
-			// a cancelled run keeps the item of its turn until its executor has acknowledged that
-			if now, err := parseRun(r.node, data); err == nil && now.UUID == r.UUID && now.Turn != r.Turn {
+			// a cancelled run keeps its latest item until its executor has acknowledged that
+			if now, err := parseRun(r.node, data); err == nil && now.UUID == r.UUID && now.ItemNumber != r.ItemNumber {
 				why = ErrRequeued
 			}
 			err = fmt.Errorf("%w: %w", why, errChanged)
@@ -204,10 +204,10 @@ func (x *runner) callFunction(ctx context.Context, run *Run,
 	return result, err
 }
 
-// settle writes the outcome of a call of the run's function: the run has finished, waits, or is
-// tried again after a pause.
-func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r storedRun, run *Run, result json.RawMessage,
-	err error) (outcome string, settled error) {
+// writeOutcome writes the outcome of a call of the run's function: the run has finished, waits, or
+// is tried again after a pause.
+func (x *runner) writeOutcome(ctx context.Context, d *queue.Delivery[runItem], r storedRun, run *Run,
+	result json.RawMessage, err error) (outcome string, written error) {
 	next := r.runRecord
 	finish := func(s *framework.Session) error { return x.store.finish(ctx, s, d, r, next) }
 	waits := run.state.awaited()
@@ -215,11 +215,11 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 	switch {
 	case len(waits) > 0 && (err == nil || errors.Is(err, ErrWaiting)):
 		next.Waits, next.Failures, next.Error = waits, 0, ""
-		return "waiting", x.writeOutcome(ctx, d, r,
+		return "waiting", x.writeWhileUnchanged(ctx, d, r,
 			func(s *framework.Session) error { return x.store.suspend(ctx, s, d, r, next) })
 	case err == nil:
 		next.State, next.Result, next.Error = Done, result, ""
-		return "done", x.writeOutcome(ctx, d, r, finish)
+		return "done", x.writeWhileUnchanged(ctx, d, r, finish)
 	}
 	next.Failures++
 	next.Error = stored.Shorten(err.Error(), maxReason)
@@ -227,22 +227,22 @@ func (x *runner) settle(ctx context.Context, d *queue.Delivery[runItem], r store
 		next.State = Failed
 		x.store.client.Logger().Error("a run has failed", "path", r.node, "kind", r.Workflow, "attempts",
 			next.Failures, "error", err)
-		return "failed", x.writeOutcome(ctx, d, r, finish)
+		return "failed", x.writeWhileUnchanged(ctx, d, r, finish)
 	}
 	x.store.client.Logger().Warn("a run's attempt has failed", "path", r.node, "kind", r.Workflow, "attempt",
 		next.Failures, "error", err)
 	failed := r
 	failed.Failures = next.Failures
-	return "retried", x.writeOutcome(ctx, d, r, func(s *framework.Session) error {
+	return "retried", x.writeWhileUnchanged(ctx, d, r, func(s *framework.Session) error {
 		return x.pause(ctx, s, d, failed, x.function.cfg.pauseAfter(next.Failures), err)
 	})
 }
 
-// writeOutcome writes the outcome of a call of the run's function. As long as the record and the
-// delivery are those with which the function was called, it repeats only the write: for example, a
-// sibling has woken the parent meanwhile, and the servers have refused the run's end with the
-// parent's former version. It returns ErrAgain if the run must be read again.
-func (x *runner) writeOutcome(ctx context.Context, d *queue.Delivery[runItem], r storedRun,
+// writeWhileUnchanged repeats a write of the outcome as long as the record and the delivery are
+// those with which the function was called: for example, a sibling has woken the parent meanwhile,
+// and the servers have refused the run's end with the parent's former version. It returns ErrAgain
+// if the run must be read again.
+func (x *runner) writeWhileUnchanged(ctx context.Context, d *queue.Delivery[runItem], r storedRun,
 	write func(s *framework.Session) error) error {
 	again := false
 	err := recipe.OnSession(ctx, x.store.client, func(s *framework.Session) error {

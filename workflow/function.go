@@ -97,8 +97,7 @@ func WithAttempts(attempts int, firstPause time.Duration) FunctionOption {
 // step, before the run is Failed: by a crash, a lost session, or the end of the grace of Work.
 // Default 50. A process that crashes counts for all runs that it had. A run that has lost more than
 // half as many is suspected: a process executes one suspected run at a time, in a random order,
-// until it has recorded a step. So those that crash no process get their turn without the one that
-// does.
+// until it has recorded a step. So those that crash no process are executed without the one that does.
 func WithMaxLosses(n int) FunctionOption {
 	return func(o *functionOptions) error {
 		if n < 1 {

@@ -62,7 +62,7 @@ type Info struct {
 	// Only Inspect reads signals.
 	Signals []string `json:"signals,omitempty"`
 
-	item runItem // of the record's turn
+	item runItem // the run's latest one
 }
 
 // Taken is a member that has a run.

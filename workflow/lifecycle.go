@@ -30,8 +30,9 @@ import (
 //	                             └── retry ──▶ Active
 //
 // The rule that keeps two executors from one run: a run is executed only with the delivery of the
-// item of the record's turn, and an Active run has exactly one such item. So a change that puts an
-// item raises the turn in the same transaction, and older items are acknowledged unseen. A run that
+// item that has the record's item number, and an Active run has exactly one such item. So a change
+// that puts an item raises the number in the same transaction, and older items are acknowledged
+// unseen. A run that
 // waits for a time has an item with a delay. Then the executor first writes Active
 // (resumeAfterTime), and a signal that comes at the same moment either finds the run active or
 // makes that write fail. A run that is cancelled while Active keeps its item, marked as held: the
@@ -96,7 +97,7 @@ func (st *runStore) commitOnce(ctx context.Context, s *framework.Session, t tran
 			return err
 		}
 		if t.delivery != nil {
-			_ = t.delivery.Ack(ctx) // if this fails, the item comes again, with a turn that is over
+			_ = t.delivery.Ack(ctx) // if this fails, the item comes again, and is an older one then
 		}
 		return nil
 	case t.delivery != nil:
@@ -185,7 +186,7 @@ func (st *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *qu
 func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
 	r storedRun) error {
 	next := r.runRecord
-	next.Turn++
+	next.ItemNumber++
 	write, err := r.write(next)
 	if err == nil {
 		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(r.id),
@@ -217,7 +218,7 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 		return err
 	}
 	if timed {
-		next.Turn++
+		next.ItemNumber++
 		t.kind, t.item, t.delay = r.Workflow, next.item(r.id), delay
 	}
 	write, err := r.write(next)
@@ -374,7 +375,7 @@ func (st *runStore) cancel(ctx context.Context, id, reason string) error {
 		case r.State == Active:
 			next.Held = true
 		default:
-			next.Turn++ // the item of a wait with a time is not this turn's any more
+			next.ItemNumber++ // the item of a wait with a time is an older one then
 		}
 		return st.finish(ctx, s, nil, r, next)
 	})
@@ -392,7 +393,7 @@ func (st *runStore) requeue(ctx context.Context, id string) error {
 			return err
 		}
 		next := r.withRequest(requestID)
-		next.Turn++
+		next.ItemNumber++
 		write, err := r.write(next)
 		if err != nil {
 			return err
@@ -436,7 +437,7 @@ func (st *runStore) retry(ctx context.Context, id, from string, how retryOptions
 		}
 		var t transition
 		if r.Held {
-			next.Turn = r.Turn
+			next.ItemNumber = r.ItemNumber
 		} else {
 			t.kind, t.item = r.Workflow, next.item(id)
 		}

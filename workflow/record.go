@@ -69,11 +69,11 @@ type stepFailure struct {
 	Is   []string `json:"is,omitempty"` // the texts of the errors of WithPermanentErrors that it wraps
 }
 
-// runClaim is the claim of a run with which a step was recorded: the run's turn, and how often the
-// turn's item had been claimed. It is empty in a ledger.
+// runClaim is the claim of a run with which a step was recorded: the number of the run's item, and
+// how often that had been claimed. It is empty in a ledger.
 type runClaim struct {
-	Turn  int64 `json:"turn,omitempty"`
-	Claim int   `json:"claim,omitempty"`
+	ItemNumber int64 `json:"turn,omitempty"`
+	Claim      int   `json:"claim,omitempty"`
 }
 
 // parseStep reads the data of the node at path.

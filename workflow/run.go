@@ -49,7 +49,7 @@ type runState struct {
 	timers  map[numbered]time.Time // when each timer is over, by the ensemble's clock
 	signals map[numbered]signalRecord
 	awaits  map[string]int    // how often each signal was awaited in this call of the function
-	claim   int               // the latest claim of the run's turn with which a step was recorded, or 0
+	claim   int               // the latest claim of the run's latest item with which a step was recorded, or 0
 	begun   int               // how many timers have begun, those of this call of the function among them
 	used    map[numbered]bool // names of timers that the function has used
 	waits   []runWait         // what the run waits for before its function is called again
@@ -145,7 +145,7 @@ func (r *Run) noteChildren(children []childNode) error {
 				return err
 			}
 			r.noteRecord(of.name, step)
-			if step.Turn == r.state.stored.Turn {
+			if step.ItemNumber == r.state.stored.ItemNumber {
 				r.state.claim = max(r.state.claim, step.Claim)
 			}
 		case timerPrefix:

@@ -62,22 +62,22 @@ const (
 
 // runRecord is the data of a run's node.
 type runRecord struct {
-	Kind     string          `json:"kind"`
-	UUID     string          `json:"id"` // made at the start: not the id that Start was given
-	Workflow string          `json:"workflow"`
-	State    State           `json:"state"`
-	Turn     int64           `json:"turn"` // number of the run's latest item in the queue
-	Input    json.RawMessage `json:"input"`
-	Result   json.RawMessage `json:"result,omitempty"`
-	Error    string          `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
-	Failures int             `json:"failures,omitempty"` // failed attempts since the run last waited
-	Waits    []runWait       `json:"waits,omitempty"`
+	Kind       string          `json:"kind"`
+	UUID       string          `json:"id"` // made at the start: not the id that Start was given
+	Workflow   string          `json:"workflow"`
+	State      State           `json:"state"`
+	ItemNumber int64           `json:"turn"` // number of the run's latest item in the queue
+	Input      json.RawMessage `json:"input"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	Error      string          `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
+	Failures   int             `json:"failures,omitempty"` // failed attempts since the run last waited
+	Waits      []runWait       `json:"waits,omitempty"`
 	// ids of the children that it waited for last, without the one whose end has woken it
 	Waited []string `json:"waited,omitempty"`
 	// the version of the node that counts ends of children, plus 1, when the run was suspended
 	// last; 0: there is none
 	Ends int32 `json:"ends,omitempty"`
-	Held bool  `json:"held,omitempty"` // cancelled while the item of this turn is in the queue
+	Held bool  `json:"held,omitempty"` // cancelled while the latest item is in the queue
 	// the UUIDs of the latest calls of Cancel and Retry, the latest one last
 	Requests []string          `json:"requests,omitempty"`
 	Parent   *parentRun        `json:"parent,omitempty"`
@@ -105,16 +105,16 @@ type parentRun struct {
 	UUID string `json:"id"`
 }
 
-// runItem is an item of the queue. It lets one executor take the run, if the run's turn is still
-// this one.
+// runItem is an item of the queue. It lets one executor take the run, if it is still the
+// run's latest item.
 type runItem struct {
-	ID   string `json:"run"`
-	UUID string `json:"id"`
-	Turn int64  `json:"turn"`
+	ID         string `json:"run"`
+	UUID       string `json:"id"`
+	ItemNumber int64  `json:"turn"`
 }
 
-// item is the item of the record's turn.
-func (r runRecord) item(id string) *runItem { return &runItem{id, r.UUID, r.Turn} }
+// item is the run's latest item.
+func (r runRecord) item(id string) *runItem { return &runItem{id, r.UUID, r.ItemNumber} }
 
 // waitsFor reports whether a run waits for something that matches.
 func (r runRecord) waitsFor(match func(runWait) bool) bool {
@@ -131,13 +131,13 @@ func (r runRecord) waitsFor(match func(runWait) bool) bool {
 
 // begin returns the record of a run that is to be started.
 func (r runRecord) begin() runRecord {
-	r.Kind, r.UUID, r.State, r.Turn = runKind, uuid.NewString(), Active, 1
+	r.Kind, r.UUID, r.State, r.ItemNumber = runKind, uuid.NewString(), Active, 1
 	return r
 }
 
-// activate returns the record of the next turn.
+// activate returns the record of a run that gets another item.
 func (r runRecord) activate() runRecord {
-	r.Turn++
+	r.ItemNumber++
 	return r.resume()
 }
 
@@ -182,9 +182,9 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 	if r.Kind != runKind || r.UUID == "" {
 		return runRecord{}, fmt.Errorf("%w: %s is no run", errForeign, path)
 	}
-	if r.Turn < 1 || len(r.Input) == 0 || !r.State.isKnown() {
-		return runRecord{}, fmt.Errorf("%w: %s has turn %d, state %.20q and %d bytes of input", framework.ErrBadRecord,
-			path, r.Turn, r.State, len(r.Input))
+	if r.ItemNumber < 1 || len(r.Input) == 0 || !r.State.isKnown() {
+		return runRecord{}, fmt.Errorf("%w: %s has item number %d, state %.20q and %d bytes of input", framework.ErrBadRecord,
+			path, r.ItemNumber, r.State, len(r.Input))
 	}
 	return r, nil
 }

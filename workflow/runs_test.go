@@ -725,8 +725,8 @@ func TestSignalWhileTheLimitIsOver(t *testing.T) {
 	})
 }
 
-// TestItemsOfFormerTurnsAreOver: the item of a limit comes while the run waits for something else.
-func TestItemsOfFormerTurnsAreOver(t *testing.T) {
+// TestFormerItemsOfARunAreOver: the item of a limit comes while the run waits for something else.
+func TestFormerItemsOfARunAreOver(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var done doneLog
 		m := w.flows("a").work(newFunction("two",

@@ -143,7 +143,7 @@ func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duratio
 	}
 	for err == nil && !come {
 		if over {
-			signal, err = r.settleSignal(ctx, next)
+			signal, err = r.timeOutSignal(ctx, next)
 			break
 		}
 		if err = r.wait(ctx, w); err == nil {
@@ -178,9 +178,9 @@ func (r *Run) findSignal(ctx context.Context, name numbered) (signal signalRecor
 	return signal, err == nil, ignoreNoNode(err)
 }
 
-// settleSignal makes the node which says that a signal has timed out. If the signal comes first, it
+// timeOutSignal makes the node which says that a signal has timed out. If the signal comes first, it
 // returns the signal.
-func (r *Run) settleSignal(ctx context.Context, name numbered) (signal signalRecord, err error) {
+func (r *Run) timeOutSignal(ctx context.Context, name numbered) (signal signalRecord, err error) {
 	node := r.signalNode(name)
 	timedOut, err := encodeRecord(signalRecord{TimedOut: true})
 	if err != nil {

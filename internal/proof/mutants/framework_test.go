@@ -174,7 +174,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "Set, Create, Delete and Multi take effect at most once and do not",
-		name:    "a set of the same data by anyone is a success", file: "framework/settle.go",
+		name:    "a set of the same data by anyone is a success", file: "framework/lostreply.go",
 		test: "TestUnknownOutcomeIsReported",
 		old:  "	case version == AnyVersion || r.stat.Czxid > seen:\n",
 		new: "	case version != AnyVersion && bytes.Equal(r.data, data):\n		return r.stat, nil\n	case " +
@@ -182,7 +182,7 @@ var frameworkMutants = []mutant{
 	},
 	{
 		promise: "Set, Create, Delete and Multi take effect at most once and do not",
-		name:    "a set that has happened is sent again", file: "framework/settle.go",
+		name:    "a set that has happened is sent again", file: "framework/lostreply.go",
 		test: "TestUnknownOutcomeIsReported",
 		old:  "	case r.stat.Mzxid <= seen:\n", new: "	case version == AnyVersion:\n",
 	},

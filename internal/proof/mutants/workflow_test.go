@@ -90,8 +90,8 @@ var workflowMutants = []mutant{
 	},
 	{
 		promise: "One executor at a time has a run",
-		name:    "an item of a former turn counts", file: "workflow/execute.go", test: "TestItemsOfFormerTurnsAreOver",
-		old: "(r.UUID != item.UUID || r.Turn != item.Turn)", new: "r.UUID != item.UUID",
+		name:    "a former item of the run counts", file: "workflow/execute.go", test: "TestFormerItemsOfARunAreOver",
+		old: "(r.UUID != item.UUID || r.ItemNumber != item.ItemNumber)", new: "r.UUID != item.UUID",
 	},
 	{
 		promise: "One executor at a time has a run",
@@ -139,7 +139,7 @@ var workflowMutants = []mutant{
 	{
 		promise: "A run that waits misses no signal",
 		name:    "a timeout is not settled", file: "workflow/waits.go", test: "TestSignalsWithALimit",
-		old: "			signal, err = r.settleSignal(ctx, next)\n", new: "			signal.TimedOut = true\n",
+		old: "			signal, err = r.timeOutSignal(ctx, next)\n", new: "			signal.TimedOut = true\n",
 	},
 	{
 		promise: "A run that waits misses no signal",

@@ -212,9 +212,9 @@ var mutantList = []mutant{
 			"r.runAttempts(ctx, cfg, name, fn)\n",
 	},
 	{
-		name: "an item of a former turn lets an executor in", file: "workflow/execute.go", recipes: "runs",
+		name: "a former item of the run lets an executor in", file: "workflow/execute.go", recipes: "runs",
 		rule: "exclusion",
-		old:  "(r.UUID != item.UUID || r.Turn != item.Turn)", new: "r.UUID != item.UUID",
+		old:  "(r.UUID != item.UUID || r.ItemNumber != item.ItemNumber)", new: "r.UUID != item.UUID",
 	},
 	{
 		name: "a run waits for a signal that came meanwhile", file: "workflow/lifecycle.go", recipes: "runs",
@@ -232,7 +232,7 @@ var mutantList = []mutant{
 	{
 		name: "the end of a wait for a signal is not settled", file: "workflow/waits.go", recipes: "runs",
 		rule: "signals",
-		old:  "signal, err = r.settleSignal(ctx, next)", new: "signal.TimedOut = true",
+		old:  "signal, err = r.timeOutSignal(ctx, next)", new: "signal.TimedOut = true",
 	},
 	{
 		name: "a sleep ends too early", file: "workflow/runrecord.go", recipes: "runs", rule: "sleeps",

@@ -67,7 +67,7 @@ type runVersion struct {
 type simRunRecord struct {
 	ID, Workflow string
 	State        workflow.State
-	Turn         int64
+	ItemNumber   int64
 	Input        json.RawMessage
 	Result       json.RawMessage
 	Error        string
@@ -170,7 +170,7 @@ func (u *runAudit) noteRun(part zktest.Request, name string) (retried bool) {
 func (u *runAudit) checkChange(l *runLife, before, after simRunRecord) (retried bool) {
 	switch {
 	case before.State.IsFinished() && after.State == workflow.Active, isRetryWait(before) &&
-		after.State == workflow.Active && after.Turn > before.Turn:
+		after.State == workflow.Active && after.ItemNumber > before.ItemNumber:
 		retried = true
 		if l.swept {
 			u.add("retention", "run %s goes on after its records were removed", l.name)
@@ -194,7 +194,7 @@ func (u *runAudit) checkChange(l *runLife, before, after simRunRecord) (retried 
 	case after.State == workflow.Waiting && len(after.Waits) == 0:
 		u.add("reason", "run %s waits for nothing", l.name)
 	}
-	if after.Turn < before.Turn || after.ID != before.ID || after.Workflow != before.Workflow ||
+	if after.ItemNumber < before.ItemNumber || after.ID != before.ID || after.Workflow != before.Workflow ||
 		!bytes.Equal(after.Input, before.Input) {
 		u.add("identity", "run %s was %+v and is %+v", l.name, before, after)
 	}

@@ -12,11 +12,11 @@ import (
 var errNotApplied = errors.New("the write was not applied")
 
 // applyOnce applies a write at most once. It repeats a try that was not sent. When a try was sent
-// and the connection was lost, settle finds out on the next connection, behind a sync, whether the
-// write has happened. settle returns errNotApplied if it has not happened; then applyOnce tries
+// and the connection was lost, outcomeOf finds out on the next connection, behind a sync, whether the
+// write has happened. outcomeOf returns errNotApplied if it has not happened; then applyOnce tries
 // again. Nodes and changes with a transaction up to seen are older than the try.
 func applyOnce[T any](ctx context.Context, c *caller, try func(a requester) (T, error),
-	settle func(a requester, seen int64) (T, error)) (T, error) {
+	outcomeOf func(a requester, seen int64) (T, error)) (T, error) {
 	for {
 		var seen int64
 		v, err := repeatUntilSent(ctx, c, func(a requester) (T, error) {
@@ -32,12 +32,12 @@ func applyOnce[T any](ctx context.Context, c *caller, try func(a requester) (T, 
 				var none T
 				return none, err
 			}
-			return settle(a, seen)
+			return outcomeOf(a, seen)
 		})
 		switch {
 		case err == nil || errors.Is(err, ErrNodeExists):
 			return v, err
-		case errors.Is(err, errUnsettled):
+		case errors.Is(err, errUndecided):
 			return v, lost
 		case !errors.Is(err, errNotApplied):
 			return outcome[T]{v: v, err: err, lost: true}.asWrite()
@@ -45,16 +45,16 @@ func applyOnce[T any](ctx context.Context, c *caller, try func(a requester) (T, 
 	}
 }
 
-// errUnsettled says that reading does not show whether a write without an answer has happened.
-var errUnsettled = errors.New("cannot be settled")
+// errUndecided says that reading does not show whether a write without an answer has happened.
+var errUndecided = errors.New("the outcome cannot be found out")
 
-// settleSet finds out whether a set has happened. It has not if the node was not written since the
+// outcomeOfSet finds out whether a set has happened. It has not if the node was not written since the
 // try, or does not have the version or the data that the set would have given it.
-func settleSet(a requester, full string, data []byte, version int32, seen int64) (Stat, error) {
+func outcomeOfSet(a requester, full string, data []byte, version int32, seen int64) (Stat, error) {
 	r, err := a.get(full)
 	switch {
 	case errors.Is(err, ErrNoNode):
-		return Stat{}, errUnsettled
+		return Stat{}, errUndecided
 	case err != nil:
 		return Stat{}, err
 	case r.stat.Mzxid <= seen:
@@ -62,11 +62,11 @@ func settleSet(a requester, full string, data []byte, version int32, seen int64)
 	case version == AnyVersion && bytes.Equal(r.data, data):
 		return setSameAgain(a, full, data, r.stat.Version)
 	case version == AnyVersion || r.stat.Czxid > seen:
-		return Stat{}, errUnsettled
+		return Stat{}, errUndecided
 	case r.stat.Version <= version || r.stat.Version == version+1 && !bytes.Equal(r.data, data):
 		return Stat{}, errNotApplied
 	}
-	return Stat{}, errUnsettled
+	return Stat{}, errUndecided
 }
 
 // setSameAgain writes the same data once more, so that the write and the returned Stat are
@@ -74,30 +74,30 @@ func settleSet(a requester, full string, data []byte, version int32, seen int64)
 func setSameAgain(a requester, full string, data []byte, version int32) (Stat, error) {
 	st, err := a.set(full, data, version)
 	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
-		err = errUnsettled
+		err = errUndecided
 	}
 	return st, err
 }
 
-// settleDelete finds out whether a deletion has happened. It has not if the node from before the
+// outcomeOfDelete finds out whether a deletion has happened. It has not if the node from before the
 // try still exists. If the node is missing, and no node was created or deleted in its directory
 // since the try, there was no node to delete.
-func settleDelete(a requester, full string, seen int64) error {
+func outcomeOfDelete(a requester, full string, seen int64) error {
 	st, err := a.exists(full)
 	switch {
 	case err == nil && st.Czxid <= seen:
 		return errNotApplied
 	case err == nil:
-		return errUnsettled
+		return errUndecided
 	case !errors.Is(err, ErrNoNode):
 		return err
 	}
 	return checkUndisturbed(a, full, seen)
 }
 
-// settleCreate finds out whether a create has happened. A node that is older than the try belongs
+// outcomeOfCreate finds out whether a create has happened. A node that is older than the try belongs
 // to another create, and so does a node with other data that was not written since its creation.
-func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
+func outcomeOfCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
 	switch {
 	case errors.Is(err, ErrNoNode):
@@ -113,11 +113,11 @@ func settleCreate(a requester, full string, data []byte, mode Mode, seen int64) 
 	case mode == Ephemeral || r.stat.EphemeralOwner != 0:
 		return ErrNodeExists
 	}
-	return errUnsettled
+	return errUndecided
 }
 
 // checkUndisturbed returns errNotApplied if no node was created or deleted in the directory of a
-// missing node since the try, and otherwise errUnsettled.
+// missing node since the try, and otherwise errUndecided.
 func checkUndisturbed(a requester, full string, seen int64) error {
 	dir, _ := znode.Split(full)
 	st, err := a.exists(dir)
@@ -125,7 +125,7 @@ func checkUndisturbed(a requester, full string, seen int64) error {
 	case err == nil && st.Pzxid <= seen:
 		return errNotApplied
 	case err == nil, errors.Is(err, ErrNoNode):
-		return errUnsettled
+		return errUndecided
 	}
 	return err
 }
