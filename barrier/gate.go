@@ -70,12 +70,12 @@ func (g *Gate) Raise(ctx context.Context) error {
 
 // isUpForGood returns nil if the gate is up without a lease that holds it.
 func (g *Gate) isUpForGood(ctx context.Context, s *framework.Session) error {
-	st, err := g.readGate(ctx, s)
+	stat, err := g.readGate(ctx, s)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return recipe.ErrAgain
-	case err == nil && st.EphemeralOwner != 0:
-		return fmt.Errorf("%w, and held by a lease of session %v", ErrRaised, st.EphemeralOwner)
+	case err == nil && stat.EphemeralOwner != 0:
+		return fmt.Errorf("%w, and held by a lease of session %v", ErrRaised, stat.EphemeralOwner)
 	}
 	return err
 }
@@ -112,18 +112,18 @@ func (g *Gate) Lower(ctx context.Context) error {
 		if err := s.Sync(ctx, g.path); err != nil {
 			return err
 		}
-		st, err := g.readGate(ctx, s)
+		stat, err := g.readGate(ctx, s)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			return nil
 		case err != nil:
 			return err
 		case first == 0:
-			first = st.Czxid
-		case first != st.Czxid:
+			first = stat.Czxid
+		case first != stat.Czxid:
 			return nil
 		}
-		_, err = s.Multi(ctx, framework.DeleteOp(g.path, st.Version))
+		_, err = s.Multi(ctx, framework.DeleteOp(g.path, stat.Version))
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			return nil
@@ -180,7 +180,7 @@ func (g *Gate) Wait(ctx context.Context) (err error) {
 // waitForChange reads the gate once, and waits for a change if it is up. It reports whether the
 // gate is or was down.
 func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *int64) (down bool, err error) {
-	data, st, w, err := s.WatchData(ctx, g.path)
+	data, stat, w, err := s.WatchData(ctx, g.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return true, nil
 	}
@@ -189,12 +189,12 @@ func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *i
 	}
 	defer w.Stop()
 	if *first == 0 {
-		*first = st.Czxid
+		*first = stat.Czxid
 	}
-	if st.Czxid != *first { // it fell and was raised anew
+	if stat.Czxid != *first { // it fell and was raised anew
 		return true, nil
 	}
-	if err := g.checkIsGate(data, st); err != nil {
+	if err := g.checkIsGate(data, stat); err != nil {
 		return false, err
 	}
 	event, err := recipe.WaitForWatch(ctx, s, w)
@@ -202,19 +202,19 @@ func (g *Gate) waitForChange(ctx context.Context, s *framework.Session, first *i
 }
 
 func (g *Gate) readGate(ctx context.Context, s *framework.Session) (framework.Stat, error) {
-	data, st, err := s.Get(ctx, g.path)
+	data, stat, err := s.Get(ctx, g.path)
 	if err == nil {
-		err = g.checkIsGate(data, st)
+		err = g.checkIsGate(data, stat)
 	}
-	return st, err
+	return stat, err
 }
 
 // checkIsGate refuses a node that is no gate. A gate of Curator's holds its creator's address.
-func (g *Gate) checkIsGate(data []byte, st framework.Stat) error {
-	if st.NumChildren > 0 {
+func (g *Gate) checkIsGate(data []byte, stat framework.Stat) error {
+	if stat.NumChildren > 0 {
 		return fmt.Errorf("%w: %s has children", errForeign, g.path)
 	}
-	if _, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 {
+	if _, err := netip.ParseAddr(string(data)); err == nil && stat.EphemeralOwner == 0 {
 		return nil
 	}
 	_, err := parseRecord(g.path, gateKind, data)

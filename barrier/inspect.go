@@ -108,17 +108,17 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (r *Rep
 
 func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*Report, error) {
 	for reads := 1; ; reads++ {
-		data, st, err := s.Get(ctx, path)
+		data, stat, err := s.Get(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		r, in, err := newReport(path, data, st)
+		r, in, err := newReport(path, data, stat)
 		if err != nil {
 			return nil, err
 		}
 		switch r.Kind {
 		case DoubleBarrierReport:
-			err = r.addMembers(ctx, s, st, in)
+			err = r.addMembers(ctx, s, stat, in)
 		case LatchReport:
 			err = r.addCounts(ctx, s)
 		}
@@ -132,10 +132,10 @@ func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*
 }
 
 // newReport decodes a barrier's own node. in is the directory of a double barrier's members.
-func newReport(path string, data []byte, st framework.Stat) (r *Report, in string, err error) {
+func newReport(path string, data []byte, stat framework.Stat) (r *Report, in string, err error) {
 	r = &Report{Path: path}
-	if address, err := netip.ParseAddr(string(data)); err == nil && st.EphemeralOwner == 0 && st.NumChildren == 0 {
-		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Owner: recipe.Owner{Host: address.String()}}, st)
+	if address, err := netip.ParseAddr(string(data)); err == nil && stat.EphemeralOwner == 0 && stat.NumChildren == 0 {
+		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Owner: recipe.Owner{Host: address.String()}}, stat)
 		return r, "", nil
 	}
 	var head nodeRecord
@@ -144,13 +144,13 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 	}
 	switch head.Kind {
 	case gateKind:
-		if head, err = parseRecord(path, gateKind, data); err == nil && st.NumChildren > 0 {
+		if head, err = parseRecord(path, gateKind, data); err == nil && stat.NumChildren > 0 {
 			err = fmt.Errorf("%w: %s has children", errForeign, path)
 		}
-		r.RaisedBy = newMember(path, head, st)
+		r.RaisedBy = newMember(path, head, stat)
 	case doubleKind:
 		head, err = parseBarrierRecord(path, data)
-		r.Needed, r.Rounds, in = head.Size, barrierState{phase: st.Version}.roundsBegun(), znode.Join(path, head.In)
+		r.Needed, r.Rounds, in = head.Size, barrierState{phase: stat.Version}.roundsBegun(), znode.Join(path, head.In)
 	case latchKind:
 		head, err = parseSizedRecord(path, latchKind, data, maxMembers)
 		r.Needed = head.Size
@@ -161,9 +161,9 @@ func newReport(path string, data []byte, st framework.Stat) (r *Report, in strin
 	return r, in, err
 }
 
-func newMember(node string, r nodeRecord, st framework.Stat) Member {
-	return Member{Node: node, Owner: r.Identity, Host: r.Host, PID: r.PID, Since: st.Ctime.UTC(),
-		Session: st.EphemeralOwner}
+func newMember(node string, r nodeRecord, stat framework.Stat) Member {
+	return Member{Node: node, Owner: r.Identity, Host: r.Host, PID: r.PID, Since: stat.Ctime.UTC(),
+		Session: stat.EphemeralOwner}
 }
 
 // addMembers reads a double barrier's members. The error wraps recipe.ErrAgain if a phase began or

@@ -200,9 +200,9 @@ func (l *Latch) countMadeBy(ctx context.Context, s *framework.Session, zxid int6
 		if count <= l.lastCountNode() {
 			continue
 		}
-		st, err := s.Exists(ctx, count)
+		stat, err := s.Exists(ctx, count)
 		switch {
-		case err == nil && st.Czxid == zxid:
+		case err == nil && stat.Czxid == zxid:
 			return count, nil
 		case err != nil && !errors.Is(err, framework.ErrNoNode):
 			return "", err
@@ -346,8 +346,8 @@ func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
 		if err := s.Sync(ctx, l.by); err != nil {
 			return err
 		}
-		st, err := s.Exists(ctx, l.by)
-		n = max(0, l.size-int(st.NumChildren))
+		stat, err := s.Exists(ctx, l.by)
+		n = max(0, l.size-int(stat.NumChildren))
 		return err
 	})
 	return n, err
@@ -406,7 +406,7 @@ type latchCount struct {
 
 // readRecord reads the record.
 func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (latchRecord, error) {
-	data, st, err := s.Get(ctx, l.path)
+	data, stat, err := s.Get(ctx, l.path)
 	if err != nil {
 		return latchRecord{}, err
 	}
@@ -414,7 +414,7 @@ func (l *Latch) readRecord(ctx context.Context, s *framework.Session) (latchReco
 	if err == nil && r.Size != l.size {
 		err = &MismatchError{l.path, r.Size, l.size}
 	}
-	return latchRecord{r, latchCount{st.Czxid, st.Version}}, err
+	return latchRecord{r, latchCount{stat.Czxid, stat.Version}}, err
 }
 
 // countName is the name of a count's node, without its number.

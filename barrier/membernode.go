@@ -32,11 +32,11 @@ func (p *memberNode) setNode(node primitives.Created) error {
 
 // exists reports whether the node exists.
 func (p memberNode) exists(ctx context.Context, s *framework.Session) (bool, error) {
-	st, err := s.Exists(ctx, p.node.Path)
+	stat, err := s.Exists(ctx, p.node.Path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return false, nil
 	}
-	return err == nil && st.Czxid == p.node.Zxid, err
+	return err == nil && stat.Czxid == p.node.Zxid, err
 }
 
 // discard deletes the node in the background, for as long as the session lasts.
@@ -86,11 +86,11 @@ func (b *storedBarrier) checkReplaced(ctx context.Context, s *framework.Session,
 	if err := s.Sync(ctx, b.path); err != nil {
 		return err
 	}
-	st, err := b.readStateUncached(ctx, s)
+	state, err := b.readStateUncached(ctx, s)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return nil
-	case err == nil && st.in == missing:
+	case err == nil && state.in == missing:
 		return b.partIsMissing(ctx, s, missing)
 	}
 	return err

@@ -82,9 +82,9 @@ func TestNumbersWrap(t *testing.T) {
 		require.Equal(t, want, n)
 		require.Equal(t, "/x/"+name, memberDirectory{in: "/x"}.memberPath(n))
 	}
-	st := barrierState{base: 2147483647}
-	require.True(t, st.admitsNumber(-2147483648, 2))
-	require.False(t, st.admitsNumber(-2147483647, 2))
+	state := barrierState{base: 2147483647}
+	require.True(t, state.admitsNumber(-2147483648, 2))
+	require.False(t, state.admitsNumber(-2147483647, 2))
 }
 
 func FuzzRecord(f *testing.F) {

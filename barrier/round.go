@@ -149,9 +149,9 @@ func (d *lockstepLeaver) waitForOthers(ctx context.Context) error {
 }
 
 // hasSeenRoundEnd reports whether a member of this process has seen the end of a round.
-func (b *storedBarrier) hasSeenRoundEnd(st barrierState) bool {
+func (b *storedBarrier) hasSeenRoundEnd(state barrierState) bool {
 	known := b.cachedState()
-	return known.czxid == st.czxid && known.phase-st.phase > 0
+	return known.czxid == state.czxid && known.phase-state.phase > 0
 }
 
 // deadMemberCheckDelay is how long a member that has left waits for the last member to end the
@@ -192,19 +192,19 @@ func (d *lockstepLeaver) waitForRoundEnd(ctx context.Context, s *framework.Sessi
 // the end of one member.
 func (d *lockstepLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Session, w *framework.Watch,
 	seen barrierState) error {
-	st, err := d.b.fillFromCache(ctx, s, seen)
+	state, err := d.b.fillFromCache(ctx, s, seen)
 	if err != nil {
 		return err
 	}
-	if st.phase != d.st.phase {
+	if state.phase != d.st.phase {
 		return recipe.ErrAgain
 	}
-	rest, _, err := d.b.listInside(ctx, s, st)
+	rest, _, err := d.b.listInside(ctx, s, state)
 	switch {
 	case err != nil:
 		return err
 	case len(rest) == 0:
-		return d.b.endRound(ctx, s, st)
+		return d.b.endRound(ctx, s, state)
 	}
-	return d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, st.memberPath(rest[0]), -1})
+	return d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, state.memberPath(rest[0]), -1})
 }

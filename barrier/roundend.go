@@ -13,9 +13,9 @@ import (
 
 // listInside lists the members of the present round that are still inside.
 func (b *storedBarrier) listInside(ctx context.Context, s *framework.Session,
-	st barrierState) ([]int32, framework.Stat, error) {
-	there, listed, err := b.listMembers(ctx, s, st.in)
-	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(st.numbers, n) })
+	state barrierState) ([]int32, framework.Stat, error) {
+	there, listed, err := b.listMembers(ctx, s, state.in)
+	rest := slices.DeleteFunc(there, func(n int32) bool { return !slices.Contains(state.numbers, n) })
 	slices.Sort(rest) // so that all waiters watch the same member
 	return rest, listed, err
 }
@@ -31,7 +31,7 @@ type roundChange struct {
 // waitForRoundChange returns recipe.ErrAgain after a change or the timeout, and another error when
 // one of the two contexts ends.
 func (b *storedBarrier) waitForRoundChange(ctx, exists context.Context, s *framework.Session, a roundChange) error {
-	_, st, gone, err := s.WatchData(ctx, a.member)
+	_, stat, gone, err := s.WatchData(ctx, a.member)
 	if errors.Is(err, framework.ErrNoNode) {
 		return recipe.ErrAgain
 	}
@@ -39,7 +39,7 @@ func (b *storedBarrier) waitForRoundChange(ctx, exists context.Context, s *frame
 		return err
 	}
 	defer gone.Stop()
-	if st.EphemeralOwner == 0 { // it does not go with any session, so the wait for its end may never end
+	if stat.EphemeralOwner == 0 { // it does not go with any session, so the wait for its end may never end
 		return fmt.Errorf("%w: %s is persistent, so it is no member's node: delete it", errForeign, a.member)
 	}
 	var late <-chan time.Time
@@ -58,13 +58,13 @@ func (b *storedBarrier) waitForRoundChange(ctx, exists context.Context, s *frame
 // endRound ends a round in which no member is left. It returns recipe.ErrAgain when the round has
 // ended, or may have ended. A barrier that was deleted and created again may have a round of the
 // same phase, but not the same directory.
-func (b *storedBarrier) endRound(ctx context.Context, s *framework.Session, st barrierState) error {
-	_, err := s.Multi(ctx, framework.SetOp(b.path, st.recordData, st.phase),
-		framework.CheckOp(st.in, framework.AnyVersion))
+func (b *storedBarrier) endRound(ctx context.Context, s *framework.Session, state barrierState) error {
+	_, err := s.Multi(ctx, framework.SetOp(b.path, state.recordData, state.phase),
+		framework.CheckOp(state.in, framework.AnyVersion))
 	var refused *framework.TxError
 	switch {
 	case err == nil:
-		b.cacheState(st.afterEnd())
+		b.cacheState(state.afterEnd())
 		return recipe.ErrAgain
 	case errors.Is(err, framework.ErrBadVersion), errors.Is(err, framework.ErrSuspended),
 		errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, framework.ErrNoNode):

@@ -106,19 +106,19 @@ func (m *roundMember) createNode(ctx context.Context) error {
 // with it, and returns why. If a round has begun, it returns that round.
 func (m *roundMember) withdrawOrEnter(ctx context.Context, why error) (barrierState, error) {
 	for {
-		st, own, err := m.readStateAndNode(ctx, m.s, m.b.readState)
+		state, own, err := m.readStateAndNode(ctx, m.s, m.b.readState)
 		switch {
 		case err == nil && !own: // it is gone with its session, or with the barrier
 			return barrierState{}, why
-		case err == nil && st.isInsideAs(m.memberDirectory, m.number):
-			if err := m.b.checkSizeOf(st); err != nil { // for the other members it has died inside
+		case err == nil && state.isInsideAs(m.memberDirectory, m.number):
+			if err := m.b.checkSizeOf(state); err != nil { // for the other members it has died inside
 				m.discard(m.s)
 				m.node = primitives.Created{}
 				return barrierState{}, err
 			}
-			return st, nil
+			return state, nil
 		case err == nil:
-			err = m.deleteNodeAtPhase(ctx, m.s, st)
+			err = m.deleteNodeAtPhase(ctx, m.s, state)
 		}
 		switch {
 		case err == nil:
@@ -142,16 +142,17 @@ func placeWasLost(err error) bool {
 // readStateAndNode reads the barrier's state, and then whether the member's node exists. If it
 // does, its number belongs to the state's numbering: a directory that is not empty is not replaced.
 func (m *roundMember) readStateAndNode(ctx context.Context, s *framework.Session,
-	read stateReader) (st barrierState, own bool, err error) {
-	if st, err = read(ctx, s); err == nil {
+	read stateReader) (state barrierState, own bool, err error) {
+	if state, err = read(ctx, s); err == nil {
 		own, err = m.exists(ctx, s)
 	}
-	return st, own, err
+	return state, own, err
 }
 
 // deleteNodeAtPhase deletes the member's node if the barrier is still at this state's phase.
-func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Session, st barrierState) error {
-	_, err := s.Multi(ctx, framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node.Path, framework.AnyVersion))
+func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Session, state barrierState) error {
+	_, err := s.Multi(ctx, framework.CheckOp(m.b.path, state.phase),
+		framework.DeleteOp(m.node.Path, framework.AnyVersion))
 	var refused *framework.TxError
 	switch {
 	case errors.As(err, &refused) && refused.Index == 1 && errors.Is(err, framework.ErrNoNode):
@@ -204,10 +205,10 @@ func (m *roundMember) findOrphan(ctx context.Context, s *framework.Session) erro
 		m.mayExist = false
 		return m.setNode(node)
 	}
-	st, err := m.b.readStateUncached(ctx, s)
+	state, err := m.b.readStateUncached(ctx, s)
 	switch {
 	case errors.Is(err, framework.ErrNoNode), err == nil &&
-		(st.memberDirectory != m.known.memberDirectory || st.roundsBegun() != m.known.roundsBegun()):
+		(state.memberDirectory != m.known.memberDirectory || state.roundsBegun() != m.known.roundsBegun()):
 		return diedInside()
 	case err == nil:
 		m.mayExist = false
@@ -221,19 +222,19 @@ func diedInside() error { return fmt.Errorf("%w: %w", errMayBeInside, framework.
 // removeOldNode deletes the member's node, and reports whether a round may have begun with the
 // member.
 func (m *roundMember) removeOldNode(ctx context.Context, s *framework.Session) (inside bool, err error) {
-	st, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
+	state, own, err := m.readStateAndNode(ctx, s, m.b.readStateUncached)
 	if err == nil && !own { // a round may have begun with the node before the node was gone
-		st, err = m.b.readStateUncached(ctx, s)
-		return st.memberDirectory != m.memberDirectory || m.number-st.base < 0, err
+		state, err = m.b.readStateUncached(ctx, s)
+		return state.memberDirectory != m.memberDirectory || m.number-state.base < 0, err
 	}
 	switch {
 	case err != nil:
 		return false, err
-	case m.number-st.base < 0:
+	case m.number-state.base < 0:
 		m.discard(s)
 		return true, nil
 	}
-	return false, m.deleteNodeAtPhase(ctx, s, st)
+	return false, m.deleteNodeAtPhase(ctx, s, state)
 }
 
 // addMayHaveBegun adds to the error of a member that has a node, or may have one, that its round

@@ -26,9 +26,10 @@ type roundWait struct {
 // waitForRound waits for a round with this member. It begins the round itself if it finds enough
 // members.
 func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
-	if st := m.b.cachedState(); st.memberDirectory == m.node.memberDirectory && !st.roundIsInside() &&
-		m.node.number-st.base == int32(m.b.size)-1 {
-		if begun, err := m.beginRound(ctx, st, m.expectedNumbers(st)); err == nil || !errors.Is(err, recipe.ErrAgain) {
+	if state := m.b.cachedState(); state.memberDirectory == m.node.memberDirectory && !state.roundIsInside() &&
+		m.node.number-state.base == int32(m.b.size)-1 {
+		begun, err := m.beginRound(ctx, state, m.expectedNumbers(state))
+		if err == nil || !errors.Is(err, recipe.ErrAgain) {
 			return begun, err
 		}
 	}
@@ -43,10 +44,10 @@ func (m *roundWait) waitForRound(ctx context.Context) (barrierState, error) {
 // expectedNumbers are the numbers from the lowest of the next round to this member's own, if no
 // number is missing. So the last of n members need not list the others: the transaction checks that
 // they exist.
-func (m *roundWait) expectedNumbers(st barrierState) []int32 {
+func (m *roundWait) expectedNumbers(state barrierState) []int32 {
 	numbers := make([]int32, m.b.size)
 	for i := range numbers {
-		numbers[i] = st.base + int32(i)
+		numbers[i] = state.base + int32(i)
 	}
 	return numbers
 }
@@ -65,29 +66,29 @@ func (m *roundWait) waitOneStep(ctx context.Context) (barrierState, error) {
 	if begun, ok := m.admittedBy(m.b.cachedState(), seen); ok {
 		return begun, nil
 	}
-	st, err := m.b.fillFromCache(ctx, m.s, seen)
+	state, err := m.b.fillFromCache(ctx, m.s, seen)
 	if err != nil {
 		return barrierState{}, err
 	}
-	if err := m.b.checkSizeOf(st); err != nil {
+	if err := m.b.checkSizeOf(state); err != nil {
 		return barrierState{}, err
 	}
-	if st.isInsideAs(m.node.memberDirectory, m.node.number) {
-		return st, nil
+	if state.isInsideAs(m.node.memberDirectory, m.node.number) {
+		return state, nil
 	}
-	if err := m.checkPassedRound(ctx, st); err != nil {
+	if err := m.checkPassedRound(ctx, state); err != nil {
 		return barrierState{}, err
 	}
 	switch {
-	case st.roundIsInside():
-		return barrierState{}, m.waitForRoundInside(ctx, st, w)
-	case m.node.number-st.base >= int32(m.b.size)-1:
-		begun, err := m.beginRoundWithListed(ctx, st)
+	case state.roundIsInside():
+		return barrierState{}, m.waitForRoundInside(ctx, state, w)
+	case m.node.number-state.base >= int32(m.b.size)-1:
+		begun, err := m.beginRoundWithListed(ctx, state)
 		if !errors.Is(err, errTooFewMembers) {
 			return begun, err
 		}
 	}
-	return m.waitWhileGathering(ctx, st, w)
+	return m.waitWhileGathering(ctx, state, w)
 }
 
 // admittedBy reports whether the round that was seen has let this member in. It needs only the
@@ -101,13 +102,14 @@ func (m *roundWait) admittedBy(before, seen barrierState) (barrierState, bool) {
 }
 
 // waitWhileGathering waits while members gather. When the phase changes, a round has begun.
-func (m *roundWait) waitWhileGathering(ctx context.Context, st barrierState, w *framework.Watch) (barrierState, error) {
+func (m *roundWait) waitWhileGathering(ctx context.Context, state barrierState,
+	w *framework.Watch) (barrierState, error) {
 	_, event, err := recipe.WaitForFirst(ctx, m.exists, recipe.Sources{Watch: w})
 	switch {
 	case err != nil:
 		return barrierState{}, err
-	case event.Kind == framework.NodeChanged && !st.staleWatch && st.admitsNumber(m.node.number, m.b.size):
-		begun := st.afterBegin(m.b.size)
+	case event.Kind == framework.NodeChanged && !state.staleWatch && state.admitsNumber(m.node.number, m.b.size):
+		begun := state.afterBegin(m.b.size)
 		m.b.cacheState(begun)
 		return begun, nil
 	}
@@ -118,31 +120,31 @@ func (m *roundWait) waitWhileGathering(ctx context.Context, st barrierState, w *
 var errTooFewMembers = errors.New("not enough members")
 
 // beginRoundWithListed begins a round with the first members that are listed.
-func (m *roundWait) beginRoundWithListed(ctx context.Context, st barrierState) (barrierState, error) {
-	numbers, listed, err := m.b.listMembers(ctx, m.s, st.in)
+func (m *roundWait) beginRoundWithListed(ctx context.Context, state barrierState) (barrierState, error) {
+	numbers, listed, err := m.b.listMembers(ctx, m.s, state.in)
 	if err != nil {
 		return barrierState{}, err
 	}
 	// if the next round begins without this member
-	m.missed = missedRound{phase: st.phase + 1, leftBefore: listed.Version}
-	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-st.base < 0 })
+	m.missed = missedRound{phase: state.phase + 1, leftBefore: listed.Version}
+	numbers = slices.DeleteFunc(numbers, func(n int32) bool { return n-state.base < 0 })
 	slices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })
 	if len(numbers) < m.b.size {
 		return barrierState{}, errTooFewMembers
 	}
-	return m.beginRound(ctx, st, numbers[:m.b.size])
+	return m.beginRound(ctx, state, numbers[:m.b.size])
 }
 
 // beginRound begins a round with these members, in the order of their numbers, if all of them exist
 // and the barrier is in this state.
-func (m *roundWait) beginRound(ctx context.Context, st barrierState, numbers []int32) (barrierState, error) {
-	begun := st.afterBegin(m.b.size)
+func (m *roundWait) beginRound(ctx context.Context, state barrierState, numbers []int32) (barrierState, error) {
+	begun := state.afterBegin(m.b.size)
 	begun.base, begun.numbers = numbers[len(numbers)-1]+1, numbers
 	ops := make([]framework.Op, 0, len(numbers)+2)
 	for _, n := range numbers {
-		ops = append(ops, framework.CheckOp(st.memberPath(n), framework.AnyVersion))
+		ops = append(ops, framework.CheckOp(state.memberPath(n), framework.AnyVersion))
 	}
-	ops = append(ops, framework.SetOp(m.b.path, st.recordData, st.phase), framework.SetOp(m.b.round,
+	ops = append(ops, framework.SetOp(m.b.path, state.recordData, state.phase), framework.SetOp(m.b.round,
 		nodeRecord{Kind: roundKind, Phase: begun.phase, Base: begun.base, Numbers: numbers}.encode(),
 		framework.AnyVersion))
 	_, err := m.s.Multi(ctx, ops...)
@@ -180,16 +182,16 @@ type missedRound struct {
 
 // checkPassedRound returns ErrTooMany if a full round has passed without this member. It returns
 // nil if this member was not waiting all the time, or if another round has begun.
-func (m *roundWait) checkPassedRound(ctx context.Context, st barrierState) error {
-	if m.missed.phase == 0 || st.phase-m.missed.phase <= 0 {
+func (m *roundWait) checkPassedRound(ctx context.Context, state barrierState) error {
+	if m.missed.phase == 0 || state.phase-m.missed.phase <= 0 {
 		return nil
 	}
-	next := st.phase == m.missed.phase+1
+	next := state.phase == m.missed.phase+1
 	m.missed.phase = 0
 	if !next {
 		return nil
 	}
-	in, err := m.s.Exists(ctx, st.in)
+	in, err := m.s.Exists(ctx, state.in)
 	if err == nil && int(in.Version-m.missed.leftBefore) >= m.b.size {
 		err = m.tooManyError()
 	}
@@ -202,18 +204,18 @@ func (m *roundWait) tooManyError() error {
 
 // waitForRoundInside waits while a round without this member is inside. The member has come early
 // for the next round, one of the members inside is dead, or this member is one too many.
-func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *framework.Watch) error {
-	rest, listed, err := m.b.listInside(ctx, m.s, st)
+func (m *roundWait) waitForRoundInside(ctx context.Context, state barrierState, w *framework.Watch) error {
+	rest, listed, err := m.b.listInside(ctx, m.s, state)
 	switch {
 	case err != nil:
 		return err
 	case len(rest) == 0: // the round's last member has not ended it yet, or is dead
-		return m.b.endRound(ctx, m.s, st)
+		return m.b.endRound(ctx, m.s, state)
 	}
 	timeout := time.Duration(-1)
 	if len(rest) == m.b.size {
-		if m.missed.phase != st.phase {
-			m.missed = missedRound{phase: st.phase, leftBefore: listed.Version}
+		if m.missed.phase != state.phase {
+			m.missed = missedRound{phase: state.phase, leftBefore: listed.Version}
 		}
 		if m.missed.since.IsZero() {
 			m.missed.since = time.Now()
@@ -223,5 +225,5 @@ func (m *roundWait) waitForRoundInside(ctx context.Context, st barrierState, w *
 			return fmt.Errorf("%w: all %d members are inside", ErrTooMany, m.b.size)
 		}
 	}
-	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, st.memberPath(rest[0]), timeout})
+	return m.b.waitForRoundChange(ctx, m.exists, m.s, roundChange{w, state.memberPath(rest[0]), timeout})
 }

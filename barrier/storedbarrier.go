@@ -43,35 +43,35 @@ type barrierState struct {
 	staleWatch bool // its watch may have fired for an earlier change
 }
 
-func (st barrierState) roundIsInside() bool { return st.phase&1 == 1 }
+func (state barrierState) roundIsInside() bool { return state.phase&1 == 1 }
 
 // roundsBegun is the number of rounds that have begun.
-func (st barrierState) roundsBegun() int64 { return (int64(st.phase) + 1) / 2 }
+func (state barrierState) roundsBegun() int64 { return (int64(state.phase) + 1) / 2 }
 
 // equals reports whether what was seen of the barrier is this state.
-func (st barrierState) equals(seen barrierState) bool {
-	return st.czxid == seen.czxid && st.phase == seen.phase && bytes.Equal(st.recordData, seen.recordData)
+func (state barrierState) equals(seen barrierState) bool {
+	return state.czxid == seen.czxid && state.phase == seen.phase && bytes.Equal(state.recordData, seen.recordData)
 }
 
 // afterBegin is the next state, in which a round is inside, derived without a read: the round has n
 // members with different numbers, all of them base or higher.
-func (st barrierState) afterBegin(n int) barrierState {
-	st.phase, st.base, st.numbers, st.staleWatch = st.phase+1, st.base+int32(n), nil, false
-	return st
+func (state barrierState) afterBegin(n int) barrierState {
+	state.phase, state.base, state.numbers, state.staleWatch = state.phase+1, state.base+int32(n), nil, false
+	return state
 }
 
 // afterEnd is the next state, in which members gather again.
-func (st barrierState) afterEnd() barrierState {
-	st.phase, st.numbers, st.staleWatch = st.phase+1, nil, false
-	return st
+func (state barrierState) afterEnd() barrierState {
+	state.phase, state.numbers, state.staleWatch = state.phase+1, nil, false
+	return state
 }
 
 // admitsNumber reports whether the round that begins in this state certainly includes a living
 // member with this number: a round takes the lowest n numbers, so fewer than n numbers must lie
 // between base and this one. A server that lags behind lists the earlier creates, so a round does
 // not skip a lower number.
-func (st barrierState) admitsNumber(number int32, n int) bool {
-	return !st.roundIsInside() && number-st.base < int32(n)
+func (state barrierState) admitsNumber(number int32, n int) bool {
+	return !state.roundIsInside() && number-state.base < int32(n)
 }
 
 // cachedState returns the newest state that a member of this process has seen.
@@ -82,13 +82,13 @@ func (b *storedBarrier) cachedState() barrierState {
 }
 
 // cacheState stores a state, unless a newer one is known.
-func (b *storedBarrier) cacheState(st barrierState) {
+func (b *storedBarrier) cacheState(state barrierState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cached.czxid == st.czxid && b.cached.phase-st.phase > 0 {
+	if b.cached.czxid == state.czxid && b.cached.phase-state.phase > 0 {
 		return
 	}
-	b.cached = st
+	b.cached = state
 }
 
 // dropCachedState makes the next read ask the servers for everything.
@@ -107,11 +107,11 @@ func (b *storedBarrier) dropCachedState() {
 func (b *storedBarrier) watchBarrier(ctx context.Context,
 	s *framework.Session) (barrierState, *framework.Watch, error) {
 	known := b.cachedState()
-	data, st, w, err := s.WatchData(ctx, b.path)
+	data, stat, w, err := s.WatchData(ctx, b.path)
 	if err != nil {
 		return barrierState{}, nil, err
 	}
-	seen := barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data, phase: st.Version,
+	seen := barrierState{memberDirectory: memberDirectory{czxid: stat.Czxid}, recordData: data, phase: stat.Version,
 		epoch: s.Epoch()}
 	seen.staleWatch = len(w.C()) > 0 && !(known.equals(seen) && known.epoch == seen.epoch)
 	return seen, w, nil
@@ -170,8 +170,8 @@ func (b *storedBarrier) fillFromServers(ctx context.Context, s *framework.Sessio
 // was read. Otherwise the record of its round is from a later phase. That is so in a copy of a
 // barrier's nodes: a copy's version begins at 0. Reads would never agree.
 func (b *storedBarrier) checkPhaseHasChanged(ctx context.Context, s *framework.Session, seen barrierState) error {
-	st, err := s.Exists(ctx, b.path)
-	if err == nil && st.Czxid == seen.czxid && st.Version == seen.phase {
+	stat, err := s.Exists(ctx, b.path)
+	if err == nil && stat.Czxid == seen.czxid && stat.Version == seen.phase {
 		return fmt.Errorf("%w: %s belongs to a later phase than %s: delete the latter to begin anew", errForeign,
 			b.round, b.path)
 	}
@@ -196,12 +196,12 @@ func (b *storedBarrier) readStateUncached(ctx context.Context, s *framework.Sess
 func (b *storedBarrier) readStateUsing(ctx context.Context, s *framework.Session,
 	rest func(context.Context, *framework.Session, barrierState) (barrierState, error)) (barrierState, error) {
 	for {
-		data, st, err := s.Get(ctx, b.path)
+		data, stat, err := s.Get(ctx, b.path)
 		if err != nil {
 			return barrierState{}, err
 		}
-		seen, err := rest(ctx, s, barrierState{memberDirectory: memberDirectory{czxid: st.Czxid}, recordData: data,
-			phase: st.Version, epoch: s.Epoch()})
+		seen, err := rest(ctx, s, barrierState{memberDirectory: memberDirectory{czxid: stat.Czxid}, recordData: data,
+			phase: stat.Version, epoch: s.Epoch()})
 		if !errors.Is(err, recipe.ErrAgain) {
 			return seen, err
 		}
@@ -209,9 +209,9 @@ func (b *storedBarrier) readStateUsing(ctx context.Context, s *framework.Session
 }
 
 // checkSizeOf refuses a barrier with a different number of members.
-func (b *storedBarrier) checkSizeOf(st barrierState) error {
-	if st.size != b.size {
-		return &MismatchError{b.path, st.size, b.size}
+func (b *storedBarrier) checkSizeOf(state barrierState) error {
+	if state.size != b.size {
+		return &MismatchError{b.path, state.size, b.size}
 	}
 	return nil
 }
@@ -221,11 +221,11 @@ func (b *storedBarrier) checkStored(ctx context.Context, s *framework.Session) e
 	if err := s.Sync(ctx, b.path); err != nil { // this server may not know the newest number yet
 		return err
 	}
-	st, err := b.readState(ctx, s)
+	state, err := b.readState(ctx, s)
 	if err != nil {
 		return err
 	}
-	return b.checkSizeOf(st)
+	return b.checkSizeOf(state)
 }
 
 // createOrCheck creates the barrier, or reads the existing one, before the first use in this
@@ -325,18 +325,18 @@ func (b *storedBarrier) changeSize(ctx context.Context, s *framework.Session) er
 
 // hasWholeRound reports whether the numbers are those of a whole round: as many as members, in
 // their order, and below base.
-func (st barrierState) hasWholeRound() bool {
-	for i, n := range st.numbers {
-		if n-st.base >= 0 || i > 0 && n-st.numbers[i-1] <= 0 {
+func (state barrierState) hasWholeRound() bool {
+	for i, n := range state.numbers {
+		if n-state.base >= 0 || i > 0 && n-state.numbers[i-1] <= 0 {
 			return false
 		}
 	}
-	return len(st.numbers) == st.size
+	return len(state.numbers) == state.size
 }
 
 // isInsideAs reports whether the member with this number in this directory is inside.
-func (st barrierState) isInsideAs(in memberDirectory, number int32) bool {
-	return st.memberDirectory == in && st.roundIsInside() && slices.Contains(st.numbers, number)
+func (state barrierState) isInsideAs(in memberDirectory, number int32) bool {
+	return state.memberDirectory == in && state.roundIsInside() && slices.Contains(state.numbers, number)
 }
 
 // memberPath is the node of a number.
@@ -347,12 +347,12 @@ func (d memberDirectory) memberPath(number int32) string {
 // listMembers returns the numbers of the members that exist in their directory.
 func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session,
 	in string) ([]int32, framework.Stat, error) {
-	names, st, err := s.Children(ctx, in)
+	names, stat, err := s.Children(ctx, in)
 	if errors.Is(err, framework.ErrNoNode) {
-		return nil, st, b.partIsMissing(ctx, s, in)
+		return nil, stat, b.partIsMissing(ctx, s, in)
 	}
 	if err != nil {
-		return nil, st, err
+		return nil, stat, err
 	}
 	numbers := make([]int32, 0, len(names))
 	for _, name := range names {
@@ -360,7 +360,7 @@ func (b *storedBarrier) listMembers(ctx context.Context, s *framework.Session,
 			numbers = append(numbers, n)
 		}
 	}
-	return numbers, st, nil
+	return numbers, stat, nil
 }
 
 // waitForWatchOrTimeout waits for a change, for at most d.

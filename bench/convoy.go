@@ -109,11 +109,11 @@ func (q *waiterQueue) pass(ctx context.Context, who int) error {
 // holder there are never so many.
 func awaitChildren(ctx context.Context, c *framework.Client, path string, n int) error {
 	for {
-		st, err := c.Exists(ctx, path)
+		stat, err := c.Exists(ctx, path)
 		if err != nil {
 			return err
 		}
-		if int(st.NumChildren) >= n {
+		if int(stat.NumChildren) >= n {
 			return nil
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -100,8 +100,8 @@ func decodeStored(data []byte) (r storedRecord, err error) {
 }
 
 // decodeRecord reads a record's node.
-func decodeRecord(data []byte, st framework.Stat) Record {
-	out := Record{Version: st.Czxid, Written: st.Ctime.UTC()}
+func decodeRecord(data []byte, stat framework.Stat) Record {
+	out := Record{Version: stat.Czxid, Written: stat.Ctime.UTC()}
 	r, err := decodeStored(data)
 	if err != nil {
 		out.Err = err

@@ -142,11 +142,11 @@ func (s valueStore) isRecorded(ctx context.Context, session *framework.Session, 
 	if len(names) == 0 {
 		return false, nil
 	}
-	st, err := session.Exists(ctx, s.recordPath(newestOf(names)))
+	stat, err := session.Exists(ctx, s.recordPath(newestOf(names)))
 	if errors.Is(err, framework.ErrNoNode) {
 		return false, recipe.ErrAgain
 	}
-	return st.Czxid == now.Zxid, err
+	return stat.Czxid == now.Zxid, err
 }
 
 // wasApplied reports whether a try without a reply was applied: its record exists. If later writes
@@ -177,11 +177,11 @@ func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, 
 // readValue reads the node. For a missing node it returns a value that does not exist, and no
 // error.
 func (s valueStore) readValue(ctx context.Context, session *framework.Session) (framework.NodeValue, error) {
-	data, st, err := session.Get(ctx, s.path)
+	data, stat, err := session.Get(ctx, s.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return framework.NodeValue{}, nil
 	}
-	return framework.NodeValue{Exists: true, Data: data, Stat: st, Zxid: st.Mzxid}, err
+	return framework.NodeValue{Exists: true, Data: data, Stat: stat, Zxid: stat.Mzxid}, err
 }
 
 // recordNames lists the records, oldest first.
@@ -218,14 +218,14 @@ func (s valueStore) readHistory(ctx context.Context) (records []Record, err erro
 		}
 		records = nil
 		for _, name := range slices.Backward(names) {
-			data, st, err := session.Get(ctx, s.recordPath(name))
+			data, stat, err := session.Get(ctx, s.recordPath(name))
 			switch {
 			case errors.Is(err, framework.ErrNoNode): // others write
 				continue
 			case err != nil:
 				return err
 			}
-			records = append(records, decodeRecord(data, st))
+			records = append(records, decodeRecord(data, stat))
 		}
 		known := slices.ContainsFunc(records, func(r Record) bool { return r.Version == now.Zxid })
 		if now.Exists && !known {

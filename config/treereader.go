@@ -189,7 +189,7 @@ func (r *treeReader) replaceNode(path string, n *treeNode) {
 // does not exist.
 func (r *treeReader) readNode(ctx context.Context, s *framework.Session, path string, isDir bool) (*treeNode, error) {
 	n := &treeNode{gone: make(chan struct{})}
-	data, st, changed, err := s.WatchData(ctx, path)
+	data, stat, changed, err := s.WatchData(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		if !isDir {
 			return nil, nil
@@ -208,7 +208,7 @@ func (r *treeReader) readNode(ctx context.Context, s *framework.Session, path st
 		return nil, err
 	}
 	slices.Sort(names)
-	n.exists, n.data, n.names, n.stat = true, data, names, st
+	n.exists, n.data, n.names, n.stat = true, data, names, stat
 	n.stat.Pzxid = listed.Pzxid
 	go r.awaitEvent(n, changed)
 	go r.awaitEvent(n, joined)
@@ -228,12 +228,12 @@ func (r *treeReader) readMissing(ctx context.Context, s *framework.Session, path
 	n := &treeNode{gone: make(chan struct{})}
 	for above := path; n.above == 0 && above != "/"; {
 		above, _ = znode.Split(above)
-		st, err := s.Exists(ctx, above)
+		stat, err := s.Exists(ctx, above)
 		if err != nil && !errors.Is(err, framework.ErrNoNode) {
 			created.Stop()
 			return nil, err
 		}
-		n.above = st.Pzxid
+		n.above = stat.Pzxid
 	}
 	go r.awaitEvent(n, created)
 	return n, nil

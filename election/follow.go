@@ -99,7 +99,7 @@ func (o *leaderObserver) waitForCandidate(ctx context.Context, s *framework.Sess
 // followLeader follows one leader until its node is gone. The node exists at the first read, and
 // all nodes before it had gone by then: so its owner is the leader.
 func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session, node string) error {
-	id, st, end, err := s.WatchData(ctx, node)
+	id, stat, end, err := s.WatchData(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (o *leaderObserver) followLeader(ctx context.Context, s *framework.Session,
 		return err
 	}
 	defer end.Stop()
-	leader := Candidate{ID: string(id), Token: st.Czxid, Node: node, Session: st.EphemeralOwner}
+	leader := Candidate{ID: string(id), Token: stat.Czxid, Node: node, Session: stat.EphemeralOwner}
 	grace := time.NewTimer(recordedWithin)
 	defer grace.Stop()
 	for known := false; ; {

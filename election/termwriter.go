@@ -21,7 +21,7 @@ type storedTerm struct {
 
 // readTerm reads a term's record. A missing record has the number 0.
 func readTerm(ctx context.Context, from nodeReader, path string) (storedTerm, error) {
-	data, st, err := from.Get(ctx, path)
+	data, stat, err := from.Get(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return storedTerm{known: true, missing: true}, nil
 	}
@@ -32,7 +32,7 @@ func readTerm(ctx context.Context, from nodeReader, path string) (storedTerm, er
 	if err != nil {
 		return storedTerm{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return storedTerm{termRecord: r, version: st.Version, known: true}, nil
+	return storedTerm{termRecord: r, version: stat.Version, known: true}, nil
 }
 
 // termWriter writes the election's record for one term, in transactions that the term's guard

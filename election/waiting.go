@@ -138,7 +138,7 @@ type nodeReader interface {
 func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader,
 	name string) (waitingCandidate, waitingRecord, error) {
 	node := znode.Join(g.path, name)
-	data, st, err := from.Get(ctx, node)
+	data, stat, err := from.Get(ctx, node)
 	if err != nil {
 		return waitingCandidate{}, waitingRecord{}, err
 	}
@@ -149,7 +149,7 @@ func (g *waitingGroup) readRecord(ctx context.Context, from nodeReader,
 	if !ours {
 		r = waitingRecord{ID: name}
 	}
-	return waitingCandidate{r.ID, r.Metadata, node, st.EphemeralOwner, st.Czxid}, r, nil
+	return waitingCandidate{r.ID, r.Metadata, node, stat.EphemeralOwner, stat.Czxid}, r, nil
 }
 
 // waitingPresence keeps a candidate's node in the waiting group, on session after session, until

@@ -35,9 +35,9 @@ func TestAnACLIsRead(t *testing.T) {
 		require.NoError(t, owner.MakeDirs(ctx, "/closed"))
 		require.NoError(t, owner.Create(ctx, "/readable", []byte("x"), framework.Persistent))
 
-		acl, st, err := owner.ACL(ctx, "/readable")
+		acl, stat, err := owner.ACL(ctx, "/readable")
 		require.NoError(t, err)
-		require.EqualValues(t, 1, st.DataLength)
+		require.EqualValues(t, 1, stat.DataLength)
 		require.Len(t, acl, 2)
 		require.Equal(t, anyone, acl[1])
 		require.Equal(t, framework.PermAll, acl[0].Perms)

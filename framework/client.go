@@ -421,27 +421,27 @@ func (c *Client) checkGrantedTimeout(t time.Duration) {
 
 // Get reads a node's data and Stat; see Session.Get. When the session is lost meanwhile, Get reads
 // on the next one, and so do the client's other reads.
-func (c *Client) Get(ctx context.Context, path string) (data []byte, st Stat, err error) {
-	err = c.repeatOnSessions(ctx, func(s *Session) error { data, st, err = s.Get(ctx, path); return err })
-	return data, st, failure.Wrap("get", path, err)
+func (c *Client) Get(ctx context.Context, path string) (data []byte, stat Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { data, stat, err = s.Get(ctx, path); return err })
+	return data, stat, failure.Wrap("get", path, err)
 }
 
 // Exists reads a node's Stat; a missing node is ErrNoNode.
-func (c *Client) Exists(ctx context.Context, path string) (st Stat, err error) {
-	err = c.repeatOnSessions(ctx, func(s *Session) error { st, err = s.Exists(ctx, path); return err })
-	return st, failure.Wrap("exists", path, err)
+func (c *Client) Exists(ctx context.Context, path string) (stat Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { stat, err = s.Exists(ctx, path); return err })
+	return stat, failure.Wrap("exists", path, err)
 }
 
 // Children lists the names below a node, in no order; see Session.Children.
-func (c *Client) Children(ctx context.Context, path string) (names []string, st Stat, err error) {
-	err = c.repeatOnSessions(ctx, func(s *Session) error { names, st, err = s.Children(ctx, path); return err })
-	return names, st, failure.Wrap("list", path, err)
+func (c *Client) Children(ctx context.Context, path string) (names []string, stat Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { names, stat, err = s.Children(ctx, path); return err })
+	return names, stat, failure.Wrap("list", path, err)
 }
 
 // ACL reads who may do what with a node; see Session.ACL.
-func (c *Client) ACL(ctx context.Context, path string) (acl []ACL, st Stat, err error) {
-	err = c.repeatOnSessions(ctx, func(s *Session) error { acl, st, err = s.ACL(ctx, path); return err })
-	return acl, st, failure.Wrap("read ACL of", path, err)
+func (c *Client) ACL(ctx context.Context, path string) (acl []ACL, stat Stat, err error) {
+	err = c.repeatOnSessions(ctx, func(s *Session) error { acl, stat, err = s.ACL(ctx, path); return err })
+	return acl, stat, failure.Wrap("read ACL of", path, err)
 }
 
 // SetACL gives a node another ACL; see Session.SetACL.
@@ -483,10 +483,10 @@ func (c *Client) MakeDirs(ctx context.Context, dir string) error {
 
 // Set writes a node's data; see Session.Set. A session lost meanwhile is ErrSessionLost, and
 // ErrOutcomeUnknown if the request was sent.
-func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (st Stat, err error) {
+func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) (stat Stat, err error) {
 	err = c.onceOnSession(ctx, "set", path,
-		func(s *Session) error { st, err = s.Set(ctx, path, data, version); return err })
-	return st, err
+		func(s *Session) error { stat, err = s.Set(ctx, path, data, version); return err })
+	return stat, err
 }
 
 // Delete deletes a node; see Session.Delete. A session lost meanwhile is ErrSessionLost, and

@@ -72,20 +72,20 @@ func outcomeOfSet(a requester, full string, data []byte, version int32, seen int
 // setSameAgain writes the same data once more, so that the write and the returned Stat are
 // certainly those of this call.
 func setSameAgain(a requester, full string, data []byte, version int32) (Stat, error) {
-	st, err := a.set(full, data, version)
+	stat, err := a.set(full, data, version)
 	if errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode) {
 		err = errUndecided
 	}
-	return st, err
+	return stat, err
 }
 
 // outcomeOfDelete finds out whether a deletion has happened. It has not if the node from before the
 // try still exists. If the node is missing, and no node was created or deleted in its directory
 // since the try, there was no node to delete.
 func outcomeOfDelete(a requester, full string, seen int64) error {
-	st, err := a.exists(full)
+	stat, err := a.exists(full)
 	switch {
-	case err == nil && st.Czxid <= seen:
+	case err == nil && stat.Czxid <= seen:
 		return errNotApplied
 	case err == nil:
 		return errUndecided
@@ -120,9 +120,9 @@ func outcomeOfCreate(a requester, full string, data []byte, mode Mode, seen int6
 // missing node since the try, and otherwise errUndecided.
 func checkUndisturbed(a requester, full string, seen int64) error {
 	dir, _ := znode.Split(full)
-	st, err := a.exists(dir)
+	stat, err := a.exists(dir)
 	switch {
-	case err == nil && st.Pzxid <= seen:
+	case err == nil && stat.Pzxid <= seen:
 		return errNotApplied
 	case err == nil, errors.Is(err, ErrNoNode):
 		return errUndecided

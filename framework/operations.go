@@ -140,9 +140,9 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	if err != nil {
 		return Stat{}, failure.Wrap("set", path, err)
 	}
-	st, err := applyOnce(ctx, s.caller, func(a requester) (Stat, error) { return a.set(full, data, version) },
+	stat, err := applyOnce(ctx, s.caller, func(a requester) (Stat, error) { return a.set(full, data, version) },
 		func(a requester, seen int64) (Stat, error) { return outcomeOfSet(a, full, data, version, seen) })
-	return st, failure.Wrap("set", path, err)
+	return stat, failure.Wrap("set", path, err)
 }
 
 // Delete deletes a node if its version is version, or AnyVersion. A missing one is ErrNoNode.

@@ -346,18 +346,18 @@ func (p *protectedCreate) findByUUID() ([]primitives.Created, error) {
 			continue
 		}
 		path := znode.Join(p.dir, name)
-		st, err := p.s.Exists(p.s.ctx, path)
+		stat, err := p.s.Exists(p.s.ctx, path)
 		switch {
 		case errors.Is(err, ErrNoNode):
 			continue
 		case err != nil:
 			return nil, err
-		case st.EphemeralOwner != p.s.ID() && p.unnumbered:
+		case stat.EphemeralOwner != p.s.ID() && p.unnumbered:
 			return nil, ErrNodeExists
-		case st.EphemeralOwner != p.s.ID():
+		case stat.EphemeralOwner != p.s.ID():
 			return nil, fmt.Errorf("%w: %s belongs to another session", ErrSessionLost, path)
 		}
-		found = append(found, primitives.Created{Path: path, Zxid: st.Czxid})
+		found = append(found, primitives.Created{Path: path, Zxid: stat.Czxid})
 	}
 	if len(found) == 0 {
 		return nil, errNotCreated

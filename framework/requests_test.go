@@ -117,8 +117,8 @@ func FuzzAnswers(f *testing.F) {
 func TestTimesOfNodesCanBeEncoded(t *testing.T) {
 	for _, ms := range []int64{math.MinInt64, -1, 0, math.MaxInt64} {
 		d := wire.NewDecoder(encoded((&wire.Stat{Ctime: ms, Mtime: ms}).Encode))
-		st := decodeStat(&d)
-		_, err := json.Marshal([]time.Time{st.Ctime, st.Mtime, st.Mtime.UTC()})
+		stat := decodeStat(&d)
+		_, err := json.Marshal([]time.Time{stat.Ctime, stat.Mtime, stat.Mtime.UTC()})
 		require.NoError(t, err, ms)
 	}
 }

@@ -162,13 +162,13 @@ func TestSharedWatchMissesNoChange(t *testing.T) {
 		for i := range readers {
 			done.Go(func() {
 				for seen[i].Load() < changes {
-					_, st, w, err := a.WatchData(ctx, "/n")
+					_, stat, w, err := a.WatchData(ctx, "/n")
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					seen[i].Store(st.Version)
-					if st.Version < changes {
+					seen[i].Store(stat.Version)
+					if stat.Version < changes {
 						<-w.C()
 					}
 					w.Stop()

@@ -169,24 +169,24 @@ func TestALostWriteIsSettled(t *testing.T) {
 			for version, expected := range []int32{0, framework.AnyVersion} {
 				r.lost(func() error { return r.set(r.a, "mine", expected) })
 				require.NoError(r, r.outcome())
-				st, err := r.b.Exists(r.Context(), "/n")
+				stat, err := r.b.Exists(r.Context(), "/n")
 				require.NoError(r, err)
-				require.Equal(r, int32(version+1), st.Version, "written once each")
+				require.Equal(r, int32(version+1), stat.Version, "written once each")
 			}
 		})
 	})
 	t.Run("a set without a version is written over itself", func(t *testing.T) {
 		withRivals(t, func(r *rivals) {
 			require.NoError(r, r.create(r.a, "", framework.Persistent))
-			var st framework.Stat
+			var stat framework.Stat
 			r.applied(setting(), func() (err error) {
-				st, err = r.a.Set(r.Context(), "/n", []byte("mine"), framework.AnyVersion)
+				stat, err = r.a.Set(r.Context(), "/n", []byte("mine"), framework.AnyVersion)
 				return err
 			})
 			require.NoError(r, r.outcome())
 			now, err := r.b.Exists(r.Context(), "/n")
 			require.NoError(r, err)
-			require.Equal(r, now, st)
+			require.Equal(r, now, stat)
 		})
 	})
 	t.Run("a create that never arrived is sent again", func(t *testing.T) {

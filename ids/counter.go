@@ -359,21 +359,21 @@ func (c *Counter) findOutcome(s *framework.Session) (known bool, err error) {
 	if err := s.Sync(c.ctx, c.marker); err != nil {
 		return false, err
 	}
-	data, st, err := s.Get(c.ctx, c.marker)
+	data, stat, err := s.Get(c.ctx, c.marker)
 	switch {
-	case err == nil && st.Version == c.version:
+	case err == nil && stat.Version == c.version:
 		return false, nil
 	case err != nil && !errors.Is(err, framework.ErrNoNode):
 		return false, err
 	}
 	before, corrupt := strconv.ParseInt(string(data), 10, 64)
-	if err != nil || corrupt != nil || st.Version != c.version+1 {
+	if err != nil || corrupt != nil || stat.Version != c.version+1 {
 		c.failWithUnknownOutcome(fmt.Errorf("the marker %s was deleted or written by another client", c.marker))
 		return true, nil
 	}
 	batch := c.sentBatch
 	applyAll(batch, before)
-	c.version, c.transactionUnanswered = st.Version, false
+	c.version, c.transactionUnanswered = stat.Version, false
 	c.tel.countTransaction()
 	c.finishBatch(batch)
 	return true, nil
@@ -521,7 +521,7 @@ func (c *Counter) deleteMarkers(s *framework.Session, deletions []framework.Op) 
 // the node does not hold a number of this kind.
 func (c *Counter) readNumber(ctx context.Context,
 	s *framework.Session) (value int64, version int32, exists bool, err error) {
-	data, st, err := s.Get(ctx, c.path)
+	data, stat, err := s.Get(ctx, c.path)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return 0, 0, false, nil
@@ -529,20 +529,20 @@ func (c *Counter) readNumber(ctx context.Context,
 		return 0, 0, false, err
 	case c.width == 0:
 		if len(data) == 0 { // kazoo creates the node before it writes the number
-			return 0, st.Version, true, nil
+			return 0, stat.Version, true, nil
 		}
 		if value, err = strconv.ParseInt(string(data), 10, 64); err != nil {
 			err = fmt.Errorf("%w: %s: %w", errForeign, c.path, err)
 		}
-		return value, st.Version, true, err
+		return value, stat.Version, true, err
 	case len(data) != c.width:
 		return 0, 0, false, fmt.Errorf(
 			"%w: %s has %d bytes, this counter needs %d (DistributedAtomicLong 8, SharedCount 4)", errForeign, c.path,
 			len(data), c.width)
 	case c.width == 4:
-		return int64(int32(binary.BigEndian.Uint32(data))), st.Version, true, nil
+		return int64(int32(binary.BigEndian.Uint32(data))), stat.Version, true, nil
 	}
-	return int64(binary.BigEndian.Uint64(data)), st.Version, true, nil
+	return int64(binary.BigEndian.Uint64(data)), stat.Version, true, nil
 }
 
 // encodeNumber returns the node's data for a number.

@@ -205,7 +205,7 @@ func isUnknown(err error) bool { return errors.Is(err, framework.ErrOutcomeUnkno
 // tryToReserve reserves a block of this size, or of fewer numbers at the end of the sequence. It
 // returns recipe.ErrAgain if another client has changed the node meanwhile.
 func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*numberBlock, error) {
-	data, st, err := session.Get(s.ctx, s.path)
+	data, stat, err := session.Get(s.ctx, s.path)
 	missing := errors.Is(err, framework.ErrNoNode)
 	if err != nil && !missing {
 		return nil, err
@@ -228,7 +228,7 @@ func (s *Sequence) tryToReserve(session *framework.Session, size int64) (*number
 	if missing {
 		err = session.Create(s.ctx, s.path, r.encode(), framework.Persistent)
 	} else {
-		_, err = session.Set(s.ctx, s.path, r.encode(), st.Version)
+		_, err = session.Set(s.ctx, s.path, r.encode(), stat.Version)
 	}
 	switch {
 	case missing && errors.Is(err, framework.ErrNoNode):

@@ -107,9 +107,9 @@ func (o *slotClaimer) writeUntil(ctx context.Context, s *framework.Session, unti
 	var tx *framework.TxError
 	switch {
 	case err == nil:
-		st := rs[1].Stat
-		o.owned.record, o.owned.version = next, st.Version
-		o.clock.AddStamp(st.Mtime, requested)
+		stat := rs[1].Stat
+		o.owned.record, o.owned.version = next, stat.Version
+		o.clock.AddStamp(stat.Mtime, requested)
 		return nil
 	case errors.As(err, &tx) && errors.Is(err, framework.ErrNoNode):
 		o.owned = nil // an operator has deleted the owner node or the slot's node
@@ -129,7 +129,7 @@ func (o *slotClaimer) readBack(ctx context.Context, s *framework.Session) error 
 	if err := s.Sync(ctx, path); err != nil {
 		return err
 	}
-	data, st, err := s.Get(ctx, path)
+	data, stat, err := s.Get(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		o.owned = nil
 		return recipe.ErrAgain
@@ -141,7 +141,7 @@ func (o *slotClaimer) readBack(ctx context.Context, s *framework.Session) error 
 	if err != nil {
 		return err
 	}
-	o.owned.record, o.owned.version, o.owned.unsure = r, st.Version, false
+	o.owned.record, o.owned.version, o.owned.unsure = r, stat.Version, false
 	return nil
 }
 
@@ -195,15 +195,15 @@ func (o *slotClaimer) createSlot(ctx context.Context, s *framework.Session, numb
 	if err := s.CreateIfMissing(ctx, path, slotRecord{}.encode(), framework.Persistent); err != nil {
 		return freeSlot{}, err
 	}
-	data, st, err := s.Get(ctx, path)
-	if errors.Is(err, framework.ErrNoNode) || err == nil && st.NumChildren > 0 {
+	data, stat, err := s.Get(ctx, path)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && stat.NumChildren > 0 {
 		return freeSlot{}, recipe.ErrAgain
 	}
 	if err != nil {
 		return freeSlot{}, err
 	}
 	r, err := parseSlot(path, data)
-	return freeSlot{number, true, r, st.Version}, err
+	return freeSlot{number, true, r, stat.Version}, err
 }
 
 // releaseSlot deletes the owner node, and returns when the node is gone or its session has ended.

@@ -76,13 +76,13 @@ func (c *Claim) TryLock(ctx context.Context) (*Lease, error) {
 func (c *Claim) waitUntilGone(ctx context.Context, s *framework.Session, w *waitline.Wait) error {
 	linked := int64(0)
 	err := recipe.WatchUntilGone(ctx, s, primitives.Created{Path: c.lock.path},
-		func(data []byte, st framework.Stat) error {
-			if st.EphemeralOwner == 0 {
-				return fmt.Errorf("%w: it has %d children and %d bytes of data", errNotClaim, st.NumChildren,
-					st.DataLength)
+		func(data []byte, stat framework.Stat) error {
+			if stat.EphemeralOwner == 0 {
+				return fmt.Errorf("%w: it has %d children and %d bytes of data", errNotClaim, stat.NumChildren,
+					stat.DataLength)
 			}
-			if linked != st.Czxid { // its data may change
-				linked = st.Czxid
+			if linked != stat.Czxid { // its data may change
+				linked = stat.Czxid
 				w.LinkToHolder(data)
 			}
 			return nil
@@ -128,7 +128,7 @@ type claimedNodes struct {
 func (n *claimedNodes) endWithNode() {
 	own := ownNode{s: n.mutex.s, path: n.path}
 	err := recipe.WatchUntilGone(n.Context(), own.s, primitives.Created{Path: n.path, Zxid: n.zxid},
-		func(data []byte, st framework.Stat) error { return own.restoreRecord(n.Context(), data, st) })
+		func(data []byte, stat framework.Stat) error { return own.restoreRecord(n.Context(), data, stat) })
 	if errors.Is(err, framework.ErrNodeGone) {
 		n.End(err)
 	}

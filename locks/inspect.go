@@ -61,19 +61,19 @@ func newInspection(nodes *bulkReader, path string) *pathInspection {
 
 // inspectPath finds out what kind of lock is at the path, and reads its contenders.
 func (i *pathInspection) inspectPath(ctx context.Context) error {
-	st, err := i.nodes.exists(ctx, i.path)
+	stat, err := i.nodes.exists(ctx, i.path)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return nil
 	case err != nil:
 		return err
-	case st.EphemeralOwner != 0 && st.NumChildren == 0:
+	case stat.EphemeralOwner != 0 && stat.NumChildren == 0:
 		if _, name := znode.Split(i.path); strings.HasPrefix(name, znode.ProtectedPrefix) {
 			return nil // one of several, such as a member: a claim has a name without a UUID
 		}
 		return i.readClaim(ctx)
 	}
-	names, err := i.listChildren(ctx, i.path, st)
+	names, err := i.listChildren(ctx, i.path, stat)
 	if err != nil {
 		return err
 	}
@@ -231,10 +231,10 @@ func (i *pathInspection) readEntry(ctx context.Context, node string, kind LockKi
 		return nil, nil
 	}
 	i.left--
-	data, st, err := i.nodes.get(ctx, node)
+	data, stat, err := i.nodes.get(ctx, node)
 	hidden := errors.Is(err, framework.ErrNoAuth)
 	if hidden {
-		st, err = i.nodes.exists(ctx, node)
+		stat, err = i.nodes.exists(ctx, node)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
@@ -242,7 +242,7 @@ func (i *pathInspection) readEntry(ctx context.Context, node string, kind LockKi
 	if err != nil {
 		return nil, err
 	}
-	e := entryOf(node, kind, data, st)
+	e := entryOf(node, kind, data, stat)
 	if hidden {
 		e.Hidden, e.Foreign = true, false
 	}
@@ -251,24 +251,24 @@ func (i *pathInspection) readEntry(ctx context.Context, node string, kind LockKi
 
 // listDir lists a directory; a missing one is empty.
 func (i *pathInspection) listDir(ctx context.Context, dir string) ([]string, error) {
-	st, err := i.nodes.exists(ctx, dir)
+	stat, err := i.nodes.exists(ctx, dir)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return i.listChildren(ctx, dir, st)
+	return i.listChildren(ctx, dir, stat)
 }
 
 // listChildren lists a directory with this Stat, unless it is too large.
-func (i *pathInspection) listChildren(ctx context.Context, dir string, st framework.Stat) ([]string, error) {
-	if st.NumChildren == 0 {
+func (i *pathInspection) listChildren(ctx context.Context, dir string, stat framework.Stat) ([]string, error) {
+	if stat.NumChildren == 0 {
 		return nil, nil
 	}
-	if st.NumChildren > maxChildren {
+	if stat.NumChildren > maxChildren {
 		return nil, failure.Wrap("list", dir,
-			fmt.Errorf("%w: %d children, at most %d are listed", framework.ErrTooLarge, st.NumChildren, maxChildren))
+			fmt.Errorf("%w: %d children, at most %d are listed", framework.ErrTooLarge, stat.NumChildren, maxChildren))
 	}
 	names, err := i.nodes.children(ctx, dir)
 	if errors.Is(err, framework.ErrNoNode) {

@@ -64,10 +64,10 @@ func (l *permitLimit) rereadRecord(ctx context.Context) (permitRecord, error) {
 // readRecord reads the record, creates a missing one, and checks it against this member's number.
 func (l *permitLimit) readRecord(ctx context.Context) (permitRecord, error) {
 	for {
-		data, st, err := l.client.Get(ctx, l.node)
+		data, stat, err := l.client.Get(ctx, l.node)
 		switch {
 		case err == nil:
-			return l.parseRecord(data, st)
+			return l.parseRecord(data, stat)
 		case !errors.Is(err, framework.ErrNoNode):
 			return permitRecord{}, err
 		}
@@ -85,12 +85,12 @@ func (l *permitLimit) readRecord(ctx context.Context) (permitRecord, error) {
 	}
 }
 
-func (l *permitLimit) parseRecord(data []byte, st framework.Stat) (permitRecord, error) {
+func (l *permitLimit) parseRecord(data []byte, stat framework.Stat) (permitRecord, error) {
 	p, err := parsePermitRecord(data)
 	if err == nil && l.declared != p.Declared && l.declared != p.Permits {
 		err = &PermitsError{l.path, p.Permits, l.declared}
 	}
-	p.version, p.created = st.Version, st.Czxid
+	p.version, p.created = stat.Version, stat.Czxid
 	return p, err
 }
 
@@ -105,7 +105,7 @@ func (l *permitLimit) checkFits(p permitRecord, n int) error {
 func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session,
 	n int) (permitRecord, *framework.Watch, error) {
 	for {
-		data, st, w, err := s.WatchData(ctx, l.node)
+		data, stat, w, err := s.WatchData(ctx, l.node)
 		if errors.Is(err, framework.ErrNoNode) { // another client has deleted it
 			l.rememberRecord(nil)
 			if _, err := l.cachedRecord(ctx, n); err != nil {
@@ -116,7 +116,7 @@ func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session,
 		if err != nil {
 			return permitRecord{}, nil, err
 		}
-		p, err := l.parseRecord(data, st)
+		p, err := l.parseRecord(data, stat)
 		if err == nil {
 			l.rememberRecord(&p)
 			err = l.checkFits(p, n)

@@ -103,8 +103,8 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 const maxExcerpt = 4 << 10
 
 // entryOf describes a node by its data and its Stat.
-func entryOf(node string, kind LockKind, data []byte, st framework.Stat) Entry {
-	e := Entry{Node: node, Session: st.EphemeralOwner, Token: st.Czxid, Since: st.Ctime.UTC()}
+func entryOf(node string, kind LockKind, data []byte, stat framework.Stat) Entry {
+	e := Entry{Node: node, Session: stat.EphemeralOwner, Token: stat.Czxid, Since: stat.Ctime.UTC()}
 	if kind == ElectionLock && len(data) > 0 && !bytes.Equal(data, revokeMark) {
 		e.Owner = printableExcerpt(data)
 		return e

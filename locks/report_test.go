@@ -72,8 +72,8 @@ func FuzzEntry(f *testing.F) {
 		if candidate {
 			kind = ElectionLock
 		}
-		st := framework.Stat{Czxid: 5, Ctime: time.UnixMilli(1), EphemeralOwner: framework.SessionID(pad)}
-		e := entryOf("/x", kind, data, st)
+		stat := framework.Stat{Czxid: 5, Ctime: time.UnixMilli(1), EphemeralOwner: framework.SessionID(pad)}
+		e := entryOf("/x", kind, data, stat)
 		require.LessOrEqual(t, len(e.Data), maxExcerpt)
 		require.LessOrEqual(t, len(e.Owner)+len(e.Host), 2*maxExcerpt)
 		require.False(t, e.Foreign && (e.Owner != "" || e.Host != "" || e.PID != 0))

@@ -34,13 +34,13 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	err := recipe.Sync(ctx, client, node)
 	for again := err == nil; again; {
 		var data []byte
-		var st framework.Stat
-		data, st, err = client.Get(ctx, node)
+		var stat framework.Stat
+		data, stat, err = client.Get(ctx, node)
 		switch {
-		case err == nil && st.EphemeralOwner == 0:
+		case err == nil && stat.EphemeralOwner == 0:
 			return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, framework.ErrInvalidPath)
 		case err == nil && !isRevoked(data):
-			_, err = client.Set(ctx, node, withRevocation(data), st.Version)
+			_, err = client.Set(ctx, node, withRevocation(data), stat.Version)
 		}
 		again = errors.Is(err, framework.ErrBadVersion) // another program has written meanwhile
 	}
@@ -66,12 +66,12 @@ func Evict(ctx context.Context, client *framework.Client, node string, token int
 	if client == nil {
 		return errors.New("evict: the client is nil")
 	}
-	st, err := recipe.SyncedStat(ctx, client, node)
-	if err == nil && st.Czxid != token {
-		err = fmt.Errorf("%w: the node with the token %d was replaced by one with %d", ErrHolderGone, token, st.Czxid)
+	stat, err := recipe.SyncedStat(ctx, client, node)
+	if err == nil && stat.Czxid != token {
+		err = fmt.Errorf("%w: the node with the token %d was replaced by one with %d", ErrHolderGone, token, stat.Czxid)
 	}
 	if err == nil {
-		err = client.Delete(ctx, node, st.Version)
+		err = client.Delete(ctx, node, stat.Version)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		err = ErrHolderGone
@@ -98,11 +98,11 @@ func (l *Lease) Revoked() <-chan struct{} {
 func (l *Lease) watchForRevocation(ctx context.Context, node string, tell func()) {
 	own := ownNode{s: l.session, path: node}
 	err := recipe.WatchUntilGone(ctx, own.s, primitives.Created{Path: node},
-		func(data []byte, st framework.Stat) error {
+		func(data []byte, stat framework.Stat) error {
 			if isRevoked(data) {
 				tell()
 			}
-			return own.restoreRecord(ctx, data, st)
+			return own.restoreRecord(ctx, data, stat)
 		})
 	if errors.Is(err, framework.ErrNodeGone) { // the next proof of life would find that out later
 		l.loseNodes(err)
@@ -119,14 +119,14 @@ type ownNode struct {
 
 // restoreRecord writes the owner's record back if another program has overwritten it with Curator's
 // mark. It returns recipe.ErrAgain, after a pause, if the node has to be read again.
-func (o *ownNode) restoreRecord(ctx context.Context, data []byte, st framework.Stat) error {
+func (o *ownNode) restoreRecord(ctx context.Context, data []byte, stat framework.Stat) error {
 	if _, ok := parseOwner(data); ok {
-		o.record, o.zxid = withRevocation(data), st.Czxid
+		o.record, o.zxid = withRevocation(data), stat.Czxid
 	}
-	if o.record == nil || o.zxid != st.Czxid || !bytes.Equal(data, revokeMark) {
+	if o.record == nil || o.zxid != stat.Czxid || !bytes.Equal(data, revokeMark) {
 		return nil
 	}
-	if _, err := o.s.Set(ctx, o.path, o.record, st.Version); !failure.IsTransient(err) {
+	if _, err := o.s.Set(ctx, o.path, o.record, stat.Version); !failure.IsTransient(err) {
 		return nil
 	}
 	if err := recipe.Pause(ctx, time.Second); err != nil {

@@ -82,15 +82,15 @@ func (g *Group) deleteCordon(ctx context.Context, s *framework.Session, id strin
 		return err
 	}
 	node := g.nodePath(cordonName(id))
-	st, err := s.Exists(ctx, node)
-	if errors.Is(err, framework.ErrNoNode) || err == nil && *created != 0 && st.Czxid != *created {
+	stat, err := s.Exists(ctx, node)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && *created != 0 && stat.Czxid != *created {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	*created = st.Czxid
-	_, err = s.Multi(ctx, framework.CheckOp(g.path, group.Version), framework.DeleteOp(node, st.Version),
+	*created = stat.Czxid
+	_, err = s.Multi(ctx, framework.CheckOp(g.path, group.Version), framework.DeleteOp(node, stat.Version),
 		g.announceOp())
 	if isConflict(err) {
 		return recipe.ErrAgain
@@ -130,13 +130,13 @@ func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted c
 	}
 	name := cordonName(wanted.ID)
 	node := g.nodePath(name)
-	stored, st, err := s.Get(ctx, node)
+	stored, stat, err := s.Get(ctx, node)
 	missing := errors.Is(err, framework.ErrNoNode)
 	if err != nil && !missing {
 		return err
 	}
 	if !missing {
-		present := decodeCordon(name, stored, st)
+		present := decodeCordon(name, stored, stat)
 		if slices.Contains(*tried, present.request) || present.asksFor(wanted.Drain) {
 			return nil
 		}
@@ -149,7 +149,7 @@ func (g *Group) writeRequest(ctx context.Context, s *framework.Session, wanted c
 	if err != nil {
 		return err
 	}
-	op := framework.SetOp(node, data, st.Version)
+	op := framework.SetOp(node, data, stat.Version)
 	if missing {
 		op = framework.CreateOp(node, data, framework.Persistent)
 	}

@@ -218,8 +218,8 @@ func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session,
 	if err != nil {
 		return nil, 0, err
 	}
-	_, st, err := s.Get(ctx, h.path)
-	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid {
+	_, stat, err := s.Get(ctx, h.path)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && stat.Mzxid != c.zxid {
 		return nil, 0, nil
 	}
 	return names, group.Version, err

@@ -128,7 +128,7 @@ func (w *viewWatcher) spreadRead(ctx context.Context) error {
 // watchOnce reads the group, yields a view if it has changed, and waits for the next event.
 func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (framework.Event, error) {
 	path := w.reader.group.path
-	_, st, written, err := s.WatchData(ctx, path)
+	_, stat, written, err := s.WatchData(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return w.waitForDirectory(ctx, s)
 	}
@@ -136,13 +136,13 @@ func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (fram
 		return framework.Event{}, err
 	}
 	defer written.Stop()
-	if st.Mzxid != w.reader.dirMzxid || len(w.reader.nodes) > smallGroup {
+	if stat.Mzxid != w.reader.dirMzxid || len(w.reader.nodes) > smallGroup {
 		if err := recipe.Pause(ctx, readInterval-time.Since(w.readAt)); err != nil {
 			return framework.Event{}, err
 		}
 		w.readAt = time.Now()
 	}
-	names, st, listed, err := s.WatchChildren(ctx, path)
+	names, stat, listed, err := s.WatchChildren(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return w.waitForDirectory(ctx, s)
 	}
@@ -150,7 +150,7 @@ func (w *viewWatcher) watchOnce(ctx context.Context, s *framework.Session) (fram
 		return framework.Event{}, err
 	}
 	defer listed.Stop()
-	err = w.reader.readNodes(ctx, s, names, st)
+	err = w.reader.readNodes(ctx, s, names, stat)
 	if errors.Is(err, errListAgain) {
 		return framework.Event{Kind: framework.NodeChanged}, nil
 	}

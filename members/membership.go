@@ -363,7 +363,7 @@ func (m *Membership) confirmRevision(revision int64) {
 // node then, also to find out whether a write without an answer was applied. Its error is
 // framework.ErrNodeGone if the node was deleted.
 func (m *Membership) keepNode(s *framework.Session, node string) error {
-	present, st, changed, err := s.WatchData(m.ctx, node)
+	present, stat, changed, err := s.WatchData(m.ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return framework.ErrNodeGone
 	}
@@ -376,7 +376,7 @@ func (m *Membership) keepNode(s *framework.Session, node string) error {
 		return err
 	}
 	if !bytes.Equal(present, data) {
-		_, err := s.Multi(m.ctx, framework.SetOp(node, data, st.Version), m.group.announceOp())
+		_, err := s.Multi(m.ctx, framework.SetOp(node, data, stat.Version), m.group.announceOp())
 		if isConflict(err) || isUnknown(err) || failure.IsTransient(err) && s.Err() == nil {
 			return nil
 		}

@@ -117,17 +117,18 @@ func (r cordonRecord) withAnswer(name string, reply Answer, present []string) ([
 
 // decodeCordon decodes a cordon's node. Data that cannot be decoded are a cordon with an unknown
 // request all the same: the member takes no new work, and does not answer.
-func decodeCordon(name string, data []byte, st framework.Stat) *Cordon {
+func decodeCordon(name string, data []byte, stat framework.Stat) *Cordon {
 	r := decodeRecord(data)
 	id, err := url.PathUnescape(strings.TrimPrefix(name, cordonPrefix))
 	if err != nil {
 		id = name
 	}
 	return &Cordon{
-		ID: id, Drain: r.Drain && r.Request != "", Reason: r.Reason, By: r.By, Since: st.Ctime.UTC(),
+		ID: id, Drain: r.Drain && r.Request != "", Reason: r.Reason, By: r.By, Since: stat.Ctime.UTC(),
 		Answers: r.decodedAnswers(),
-		request: r.Request, zxid: st.Mzxid, version: st.Version, recordVersion: r.version, encodedAnswers: r.Answers,
-		unknown: r.unknown,
+		request: r.Request, zxid: stat.Mzxid, version: stat.Version, recordVersion: r.version,
+		encodedAnswers: r.Answers,
+		unknown:        r.unknown,
 	}
 }
 

@@ -84,15 +84,15 @@ type groupNode struct {
 	cordon *Cordon // nil for a member
 }
 
-func (r *groupReader) decodeNode(name string, data []byte, st framework.Stat) groupNode {
+func (r *groupReader) decodeNode(name string, data []byte, stat framework.Stat) groupNode {
 	if strings.HasPrefix(name, cordonPrefix) {
-		return groupNode{stat: st, cordon: decodeCordon(name, data, st)}
+		return groupNode{stat: stat, cordon: decodeCordon(name, data, stat)}
 	}
 	record := decodeMember(name, data)
-	return groupNode{stat: st, member: Member{
+	return groupNode{stat: stat, member: Member{
 		ID: record.ID, Info: Info{record.Metadata, record.Version, record.Load}, Node: r.group.nodePath(name),
-		Session: st.EphemeralOwner,
-		Joined:  st.Ctime.UTC(), Changed: st.Mtime.UTC(), Zxid: st.Mzxid, czxid: st.Czxid, mzxid: st.Mzxid,
+		Session: stat.EphemeralOwner,
+		Joined:  stat.Ctime.UTC(), Changed: stat.Mtime.UTC(), Zxid: stat.Mzxid, czxid: stat.Czxid, mzxid: stat.Mzxid,
 	}}
 }
 
@@ -114,7 +114,7 @@ var errOlder = errors.New("the server shows an older state of the group than was
 // readGroup lists the directory and reads the nodes that may have changed. Without a directory the
 // group is empty.
 func (r *groupReader) readGroup(ctx context.Context, s *framework.Session) error {
-	names, st, err := s.Children(ctx, r.group.path)
+	names, stat, err := s.Children(ctx, r.group.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		r.clearGroup()
 		return nil
@@ -122,26 +122,26 @@ func (r *groupReader) readGroup(ctx context.Context, s *framework.Session) error
 	if err != nil {
 		return err
 	}
-	return r.readNodes(ctx, s, names, st)
+	return r.readNodes(ctx, s, names, stat)
 }
 
 // clearGroup makes the group empty: there is no directory.
 func (r *groupReader) clearGroup() { r.nodes, r.dirMzxid = nil, 0 }
 
 // newestZxid returns the newest transaction that a directory's Stat has.
-func newestZxid(st framework.Stat) int64 { return max(st.Czxid, st.Mzxid, st.Pzxid) }
+func newestZxid(stat framework.Stat) int64 { return max(stat.Czxid, stat.Mzxid, stat.Pzxid) }
 
 // readNodes reads the nodes of a list of the directory: the new ones, or all of them if the
 // directory was written after the list before. It returns errOlder or errListAgain if another list
 // is needed; the reader's state is that of the list before then.
-func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names []string, st framework.Stat) error {
-	listZxid := newestZxid(st)
+func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names []string, stat framework.Stat) error {
+	listZxid := newestZxid(stat)
 	if listZxid < r.listZxid {
 		return errOlder
 	}
 	now, unread := make(map[string]groupNode, len(names)), []string(nil)
 	for _, name := range names {
-		if known, ok := r.nodes[name]; ok && st.Mzxid == r.dirMzxid {
+		if known, ok := r.nodes[name]; ok && stat.Mzxid == r.dirMzxid {
 			now[name] = known
 		} else {
 			unread = append(unread, name)
@@ -178,7 +178,7 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 			return err
 		}
 	}
-	r.nodes, r.listZxid, r.dirMzxid = now, listZxid, st.Mzxid
+	r.nodes, r.listZxid, r.dirMzxid = now, listZxid, stat.Mzxid
 	return nil
 }
 
@@ -187,11 +187,11 @@ func (r *groupReader) readNodes(ctx context.Context, s *framework.Session, names
 // program, which does not write the directory, has changed the nodes.
 func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, now map[string]groupNode,
 	later []string, listZxid int64) error {
-	st, err := s.Exists(ctx, r.group.path)
+	stat, err := s.Exists(ctx, r.group.path)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
-	if err == nil && newestZxid(st) == listZxid {
+	if err == nil && newestZxid(stat) == listZxid {
 		return nil
 	}
 	again := map[string]groupNode{}

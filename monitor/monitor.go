@@ -97,8 +97,8 @@ type leaderWork struct {
 // write of the record fails with an error that isFinal.
 func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 	defer w.tel.stopLeading()
-	if st, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) ||
-		err == nil && st.NumChildren == 0 {
+	if stat, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) ||
+		err == nil && stat.NumChildren == 0 {
 		w.log.Warn("the root has no nodes yet: the monitor looks again at each interval")
 	}
 	for {

@@ -67,7 +67,7 @@ func readRecord(ctx context.Context, client *framework.Client, path, root string
 		if err := s.Sync(ctx, path); err != nil {
 			return err
 		}
-		data, st, err := s.Get(ctx, path)
+		data, stat, err := s.Get(ctx, path)
 		if errors.Is(err, framework.ErrNoNode) {
 			r = recordAtVersion{findingsRecord: findingsRecord{Root: root}, version: -1}
 			return nil
@@ -75,7 +75,7 @@ func readRecord(ctx context.Context, client *framework.Client, path, root string
 		if err != nil {
 			return err
 		}
-		r.version = st.Version
+		r.version = stat.Version
 		r.findingsRecord, r.unknown, err = decodeRecord(data)
 		return err
 	})

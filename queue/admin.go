@@ -25,8 +25,8 @@ import (
 func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 	err := fmt.Errorf("%w: SetCapacity: %d is not between 1 and %d", errOption, n, maxCapacity)
 	if n > 0 && n <= maxCapacity {
-		st := q.engine.store
-		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setCapacity(ctx, s, n) })
+		store := q.engine.store
+		err = store.repeatOnSessions(ctx, func(s *framework.Session) error { return store.setCapacity(ctx, s, n) })
 	}
 	return failure.Wrap("change", q.Path(), err)
 }
@@ -38,8 +38,8 @@ func (q *Queue[T]) SetCapacity(ctx context.Context, n int) error {
 func (q *Queue[T]) SetDedup(ctx context.Context, window time.Duration) error {
 	err := fmt.Errorf("%w: SetDedup: %v, at least 1s", errOption, window)
 	if window >= time.Second {
-		st := q.engine.store
-		err = st.repeatOnSessions(ctx, func(s *framework.Session) error { return st.setDedup(ctx, s, window) })
+		store := q.engine.store
+		err = store.repeatOnSessions(ctx, func(s *framework.Session) error { return store.setDedup(ctx, s, window) })
 	}
 	return failure.Wrap("change", q.Path(), err)
 }
@@ -53,9 +53,9 @@ func (q *Queue[T]) SetRetry(ctx context.Context, p RetryPolicy) error {
 	remove := p == RetryPolicy{}
 	p, err := p.withDefaults()
 	if err == nil || remove {
-		st := q.engine.store
-		err = st.repeatOnSessions(ctx, func(s *framework.Session) error {
-			return st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
+		store := q.engine.store
+		err = store.repeatOnSessions(ctx, func(s *framework.Session) error {
+			return store.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
 				switch {
 				case remove:
 					r.Retry = nil
@@ -91,10 +91,10 @@ func (q *Queue[T]) Drop(ctx context.Context) error {
 // pause, a moment after Pause has returned. Pausing again is harmless. After a lost reply Pause
 // pauses again, also if another client has resumed the queue meanwhile.
 func (q *Queue[T]) Pause(ctx context.Context) error {
-	st := q.engine.store
-	err := st.repeatOnSessions(ctx, func(s *framework.Session) error {
-		_, err := s.Multi(ctx, st.nodes.CheckExists(),
-			framework.CreateOp(st.nodes.PausedNode, nil, framework.Persistent))
+	store := q.engine.store
+	err := store.repeatOnSessions(ctx, func(s *framework.Session) error {
+		_, err := s.Multi(ctx, store.nodes.CheckExists(),
+			framework.CreateOp(store.nodes.PausedNode, nil, framework.Persistent))
 		if errors.Is(err, framework.ErrNodeExists) {
 			return nil
 		}
@@ -107,9 +107,9 @@ func (q *Queue[T]) Pause(ctx context.Context) error {
 // is. After a lost reply Resume resumes again, also if another client has paused the queue
 // meanwhile.
 func (q *Queue[T]) Resume(ctx context.Context) error {
-	st := q.engine.store
-	err := st.repeatOnSessions(ctx,
-		func(s *framework.Session) error { return s.DeleteIfPresent(ctx, st.nodes.PausedNode) })
+	store := q.engine.store
+	err := store.repeatOnSessions(ctx,
+		func(s *framework.Session) error { return s.DeleteIfPresent(ctx, store.nodes.PausedNode) })
 	return failure.Wrap("resume", q.Path(), err)
 }
 
@@ -128,10 +128,10 @@ func (q *Queue[T]) Paused(ctx context.Context) (bool, error) {
 
 // changeRecord writes the record as change changes it, together with the operations that change
 // returns. After a conflict with another client it starts again.
-func (st *store) changeRecord(ctx context.Context, s *framework.Session,
+func (store *store) changeRecord(ctx context.Context, s *framework.Session,
 	change func(r *queuelayout.Record) ([]framework.Op, error)) error {
 	for {
-		data, stat, err := s.Get(ctx, st.nodes.Path)
+		data, stat, err := s.Get(ctx, store.nodes.Path)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session,
 			return err
 		}
 		if before.Dropped { // the caller finishes the removal first
-			st.stale.Store(true)
+			store.stale.Store(true)
 			return recipe.ErrAgain
 		}
 		after := before
@@ -152,12 +152,12 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session,
 		if data, err = after.Encode(); err != nil {
 			return err
 		}
-		_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.Path, data, stat.Version),
-			st.nodes.CheckExists())...)
+		_, err = s.Multi(ctx, append(ops, framework.SetOp(store.nodes.Path, data, stat.Version),
+			store.nodes.CheckExists())...)
 		switch {
 		case err == nil:
 			after.Version, after.Czxid = stat.Version+1, stat.Czxid
-			st.learnRecord(after)
+			store.learnRecord(after)
 			return nil
 		case !errors.Is(err, framework.ErrBadVersion):
 			return err // after a lost reply the caller repeats it
@@ -168,35 +168,35 @@ func (st *store) changeRecord(ctx context.Context, s *framework.Session,
 // setCapacity writes <path>/in in the same transaction: the servers refuse a producer that reserves
 // places by what it has read before, and it reads the record again. setCapacity counts one place
 // more in and one more out, which wakes the first producer in line.
-func (st *store) setCapacity(ctx context.Context, s *framework.Session, n int) error {
-	err := st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
+func (store *store) setCapacity(ctx context.Context, s *framework.Session, n int) error {
+	err := store.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
 		if r.Capacity == 0 {
 			return nil, fmt.Errorf("%w: SetCapacity: the queue was made without a bound, and its items are not "+
 				"counted; drop it and make it anew with WithCapacity", errOption)
 		}
 		r.Capacity = n
-		data, stat, err := s.Get(ctx, st.nodes.InNode)
+		data, stat, err := s.Get(ctx, store.nodes.InNode)
 		if err != nil {
 			return nil, err
 		}
 		in, line, err := queuelayout.DecodeIn(data)
 		if err != nil {
-			return nil, failure.Wrap("read", st.nodes.InNode, err)
+			return nil, failure.Wrap("read", store.nodes.InNode, err)
 		}
-		return []framework.Op{framework.SetOp(st.nodes.InNode, queuelayout.EncodeIn(in+1, line), stat.Version),
-			framework.SetOp(st.nodes.OutNode, nil, framework.AnyVersion)}, nil
+		return []framework.Op{framework.SetOp(store.nodes.InNode, queuelayout.EncodeIn(in+1, line), stat.Version),
+			framework.SetOp(store.nodes.OutNode, nil, framework.AnyVersion)}, nil
 	})
 	if err != nil {
 		return err
 	}
-	return st.takeBackPlaces(ctx, s, n)
+	return store.takeBackPlaces(ctx, s, n)
 }
 
 // takeBackPlaces takes back unused places of producers while more places are given out than the
 // capacity. Producers get no new places then, so each of them is soon taken back or used.
-func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capacity int) error {
+func (store *store) takeBackPlaces(ctx context.Context, s *framework.Session, capacity int) error {
 	for {
-		c := capacityCounter{store: st}
+		c := capacityCounter{store: store}
 		if err := c.readState(ctx, s); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 				continue
 			}
 			left += p.left
-			_, err := s.Multi(ctx, framework.SetOp(st.nodes.InNode,
+			_, err := s.Multi(ctx, framework.SetOp(store.nodes.InNode,
 				queuelayout.EncodeIn(c.in-uint32(p.left), c.lineMarked), c.version),
 				framework.DeleteOp(p.path, p.version))
 			if err != nil && !recipe.IsConflict(err) {
@@ -229,13 +229,13 @@ func (st *store) takeBackPlaces(ctx context.Context, s *framework.Session, capac
 
 // setDedup writes <path>/ids in the same transaction: the servers refuse a producer that closes a
 // bucket by what it has read before, and it reads the record again.
-func (st *store) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
-	return st.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
+func (store *store) setDedup(ctx context.Context, s *framework.Session, window time.Duration) error {
+	return store.changeRecord(ctx, s, func(r *queuelayout.Record) ([]framework.Op, error) {
 		r.Dedup = window.Milliseconds()
-		data, stat, err := s.Get(ctx, st.nodes.IDsDir)
+		data, stat, err := s.Get(ctx, store.nodes.IDsDir)
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil, nil // no bucket was closed so far
 		}
-		return []framework.Op{framework.SetOp(st.nodes.IDsDir, data, stat.Version)}, err
+		return []framework.Op{framework.SetOp(store.nodes.IDsDir, data, stat.Version)}, err
 	})
 }

@@ -22,8 +22,8 @@ type segmentAppender struct {
 	full         map[int64]bool // seconds of delayed items that have segmentSize items
 }
 
-func newAppender(st *store, segmentSize int64) segmentAppender {
-	return segmentAppender{store: st, segmentSize: segmentSize, lastSegments: map[queuelayout.Chain]int64{},
+func newAppender(store *store, segmentSize int64) segmentAppender {
+	return segmentAppender{store: store, segmentSize: segmentSize, lastSegments: map[queuelayout.Chain]int64{},
 		full: map[int64]bool{}}
 }
 

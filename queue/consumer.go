@@ -29,9 +29,10 @@ type consumer struct {
 	state    stateReader
 }
 
-func newConsumer(st *store, settings *settings, w *writer, openCtx context.Context,
+func newConsumer(store *store, settings *settings, w *writer, openCtx context.Context,
 	tasks *background.Tasks) *consumer {
-	c := &consumer{store: st, settings: settings, writer: w, openCtx: openCtx, tasks: tasks, state: newStateReader(st)}
+	c := &consumer{store: store, settings: settings, writer: w, openCtx: openCtx, tasks: tasks,
+		state: newStateReader(store)}
 	c.takes = takeQueue{openCtx: openCtx, changed: make(chan struct{}, 1),
 		startConsumer: func() bool { return tasks.Start(c.runSessions) }}
 	return c

@@ -119,11 +119,11 @@ func (d *dedupBuckets) nextBucket(ctx context.Context, s *framework.Session) err
 		errors.Is(err, framework.ErrNodeExists) {
 		return nil
 	}
-	if ctx, st, present := d.openCtx, d.store, d.bucket; err == nil {
+	if ctx, store, present := d.openCtx, d.store, d.bucket; err == nil {
 		d.tasks.Start(func() {
-			if err := removeBuckets(ctx, s, st.nodes, present); err != nil && ctx.Err() == nil {
-				st.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again",
-					"path", st.nodes.IDsDir, "error", err)
+			if err := removeBuckets(ctx, s, store.nodes, present); err != nil && ctx.Err() == nil {
+				store.client.Logger().Warn("old ids could not be removed; the next change of buckets tries again",
+					"path", store.nodes.IDsDir, "error", err)
 			}
 		})
 	}

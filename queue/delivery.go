@@ -363,10 +363,10 @@ func (c *claimedItem) tellDead(letter DeadLetter) {
 	if f == nil {
 		return
 	}
-	st := c.session.store
+	store := c.session.store
 	c.session.queueTasks.Start(func() {
-		_ = usercode.Call(st.client.Logger(), errPanic, "the function of WithOnDead", // the log has it
-			[]any{"path", st.nodes.Path, "item", c.node}, func() error { f(letter); return nil })
+		_ = usercode.Call(store.client.Logger(), errPanic, "the function of WithOnDead", // the log has it
+			[]any{"path", store.nodes.Path, "item", c.node}, func() error { f(letter); return nil })
 	})
 }
 

@@ -17,16 +17,16 @@ import (
 // make no markers while the mark is there, so no put succeeds after it. Then dropQueue removes
 // everything. All removals check the node of the mark, so they cannot reach a queue that was made
 // anew meanwhile.
-func (st *store) dropQueue(ctx context.Context) error {
+func (store *store) dropQueue(ctx context.Context) error {
 	for marked := false; ; {
-		s, err := st.client.Session(ctx)
+		s, err := store.client.Session(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.Sync(ctx, st.nodes.Path); err != nil {
+		if err := s.Sync(ctx, store.nodes.Path); err != nil {
 			return err
 		}
-		data, stat, err := s.Get(ctx, st.nodes.Path)
+		data, stat, err := s.Get(ctx, store.nodes.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && len(data) == 0 {
 			return nil
 		}
@@ -46,15 +46,15 @@ func (st *store) dropQueue(ctx context.Context) error {
 				return err
 			}
 			var ops []framework.Op
-			if ops, err = st.removeMarkersOps(ctx, s); err != nil {
+			if ops, err = store.removeMarkersOps(ctx, s); err != nil {
 				return err
 			}
-			_, err = s.Multi(ctx, append(ops, framework.SetOp(st.nodes.Path, data, stat.Version),
-				framework.CreateOp(st.nodes.DroppedNode, nil, framework.Persistent))...)
+			_, err = s.Multi(ctx, append(ops, framework.SetOp(store.nodes.Path, data, stat.Version),
+				framework.CreateOp(store.nodes.DroppedNode, nil, framework.Persistent))...)
 		}
 		if err == nil {
 			marked = true
-			err = st.finishDrop(ctx, s)
+			err = store.finishDrop(ctx, s)
 		}
 		if err == nil || !errors.Is(err, errConflict) && !failure.IsTransient(err) && !recipe.IsConflict(err) {
 			return err
@@ -63,13 +63,13 @@ func (st *store) dropQueue(ctx context.Context) error {
 }
 
 // removeMarkersOps remove the markers of up to 300 writers.
-func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (ops []framework.Op, err error) {
-	writers, _, err := s.Children(ctx, st.nodes.WritersDir)
+func (store *store) removeMarkersOps(ctx context.Context, s *framework.Session) (ops []framework.Op, err error) {
+	writers, _, err := s.Children(ctx, store.nodes.WritersDir)
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, err
 	}
 	for _, name := range writers[:min(len(writers), 300)] {
-		marker := znode.Join(st.nodes.WritersDir, name)
+		marker := znode.Join(store.nodes.WritersDir, name)
 		children, _, err := s.Children(ctx, marker)
 		if errors.Is(err, framework.ErrNoNode) {
 			continue
@@ -87,19 +87,19 @@ func (st *store) removeMarkersOps(ctx context.Context, s *framework.Session) (op
 
 // finishDrop removes a queue after its record was marked, the markers of writers first. It returns
 // errConflict if other clients have interfered.
-func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
-	st.stale.Store(true)
-	names, _, err := s.Children(ctx, st.nodes.Path)
+func (store *store) finishDrop(ctx context.Context, s *framework.Session) error {
+	store.stale.Store(true)
+	names, _, err := s.Children(ctx, store.nodes.Path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	mark := st.nodes.DroppedNode
-	parts := []string{st.nodes.WritersDir}
+	mark := store.nodes.DroppedNode
+	parts := []string{store.nodes.WritersDir}
 	for _, name := range names {
-		parts = append(parts, znode.Join(st.nodes.Path, name))
+		parts = append(parts, znode.Join(store.nodes.Path, name))
 	}
 	for _, part := range parts {
 		if part == mark {
@@ -111,7 +111,7 @@ func (st *store) finishDrop(ctx context.Context, s *framework.Session) error {
 	}
 	if err == nil {
 		_, err = s.Multi(ctx, framework.DeleteOp(mark, framework.AnyVersion),
-			framework.DeleteOp(st.nodes.Path, framework.AnyVersion))
+			framework.DeleteOp(store.nodes.Path, framework.AnyVersion))
 	}
 	if recipe.IsConflict(err) {
 		return errConflict

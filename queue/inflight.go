@@ -63,16 +63,16 @@ func (c InFlightItem) MarshalJSON() ([]byte, error) {
 // that a consumer has returned and that wait for their next delivery: the servers do not know the
 // difference.
 func (q *Queue[T]) InFlight(ctx context.Context) ([]InFlightItem, error) {
-	st := q.engine.store
+	store := q.engine.store
 	var claims []InFlightItem
-	err := st.inExisting(ctx, func(s *framework.Session) (err error) {
-		if st.record().IsStrict() {
-			claims, err = st.claimsByProgress(ctx, s)
+	err := store.inExisting(ctx, func(s *framework.Session) (err error) {
+		if store.record().IsStrict() {
+			claims, err = store.claimsByProgress(ctx, s)
 		} else {
-			claims, err = st.claimsByTicket(ctx, s)
+			claims, err = store.claimsByTicket(ctx, s)
 		}
 		if err == nil && len(claims) > 0 {
-			err = st.addProcesses(ctx, claims)
+			err = store.addProcesses(ctx, claims)
 		}
 		return err
 	})
@@ -81,8 +81,8 @@ func (q *Queue[T]) InFlight(ctx context.Context) ([]InFlightItem, error) {
 
 // claimsByTicket lists the claims of tickets whose items exist. The other tickets still wait for
 // items.
-func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []InFlightItem, err error) {
-	chains, err := st.nodes.ListChains(ctx, s)
+func (store *store) claimsByTicket(ctx context.Context, s *framework.Session) (claims []InFlightItem, err error) {
+	chains, err := store.nodes.ListChains(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (st *store) claimsByTicket(ctx context.Context, s *framework.Session) (clai
 
 // addProcesses adds the hosts and processes of the consumers to the claims, as far as it may read
 // the line of the consumers.
-func (st *store) addProcesses(ctx context.Context, claims []InFlightItem) error {
-	line, err := locks.Inspect(ctx, st.client, st.nodes.LockDir)
+func (store *store) addProcesses(ctx context.Context, claims []InFlightItem) error {
+	line, err := locks.Inspect(ctx, store.client, store.nodes.LockDir)
 	if errors.Is(err, framework.ErrNoAuth) {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (st *store) addProcesses(ctx context.Context, claims []InFlightItem) error 
 }
 
 // claimsByProgress finds the items of a strict queue up to where it was claimed.
-func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (claims []InFlightItem, err error) {
-	data, _, err := s.Get(ctx, st.nodes.ClaimedNode)
+func (store *store) claimsByProgress(ctx context.Context, s *framework.Session) (claims []InFlightItem, err error) {
+	data, _, err := s.Get(ctx, store.nodes.ClaimedNode)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
 	}
@@ -157,7 +157,7 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 	if err != nil {
 		return nil, err
 	}
-	lock, err := locks.Inspect(ctx, st.client, st.nodes.LockDir)
+	lock, err := locks.Inspect(ctx, store.client, store.nodes.LockDir)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (st *store) claimsByProgress(ctx context.Context, s *framework.Session) (cl
 	if len(lock.Holders) > 0 {
 		holder = lock.Holders[0]
 	}
-	chains, err := st.nodes.ListChains(ctx, s)
+	chains, err := store.nodes.ListChains(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -58,9 +58,9 @@ type Item[T any] struct {
 func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 	var node string
 	var e queuelayout.Envelope
-	st := q.engine.store
-	err = st.inExisting(ctx, func(s *framework.Session) (err error) {
-		node, e, err = st.peekItem(ctx, s)
+	store := q.engine.store
+	err = store.inExisting(ctx, func(s *framework.Session) (err error) {
+		node, e, err = store.peekItem(ctx, s)
 		return err
 	})
 	if errors.Is(err, errAbsent) {
@@ -77,13 +77,14 @@ func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 }
 
 // peekItem reads the first item, with all its known attempts in the header.
-func (st *store) peekItem(ctx context.Context, s *framework.Session) (node string, e queuelayout.Envelope, err error) {
-	chains, err := st.nodes.ListChains(ctx, s)
+func (store *store) peekItem(ctx context.Context, s *framework.Session) (node string, e queuelayout.Envelope,
+	err error) {
+	chains, err := store.nodes.ListChains(ctx, s)
 	if err != nil {
 		return "", e, err
 	}
 	// once more the returned items: one may have come from a chain behind, before that was listed
-	for item, err := range eachItem(ctx, s, false, append(chains, st.nodes.Redo)...) {
+	for item, err := range eachItem(ctx, s, false, append(chains, store.nodes.Redo)...) {
 		if err != nil {
 			return "", e, err
 		}
@@ -178,16 +179,16 @@ type readItem struct {
 }
 
 // deadItems yields the dead letters at the given nodes, or all, in order.
-func (st *store) deadItems(ctx context.Context, nodes ...string) iter.Seq2[readItem, error] {
+func (store *store) deadItems(ctx context.Context, nodes ...string) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
-		s, err := st.sessionForReads(ctx)
+		s, err := store.sessionForReads(ctx)
 		if err != nil {
 			if err = ignoreAbsent(err); err != nil {
 				yield(readItem{}, err)
 			}
 			return
 		}
-		for item, err := range eachItem(ctx, s, true, st.nodes.Dead) {
+		for item, err := range eachItem(ctx, s, true, store.nodes.Dead) {
 			if err == nil && len(nodes) > 0 && !slices.Contains(nodes, item.path) {
 				continue
 			}

@@ -177,12 +177,12 @@ func (q *queueReading) keepError(err error) {
 
 // readOwn reads the queue of a store by steps, also one whose removal was interrupted; see read. It
 // returns errAbsent if there is no queue.
-func (st *store) readOwn(ctx context.Context, steps ...readStep) (queueReading, error) {
-	q := queueReading{nodes: st.nodes}
-	if _, err := st.sessionForReads(ctx); err != nil {
+func (store *store) readOwn(ctx context.Context, steps ...readStep) (queueReading, error) {
+	q := queueReading{nodes: store.nodes}
+	if _, err := store.sessionForReads(ctx); err != nil {
 		return q, err
 	}
-	err := (&queuesReader{client: st.client, queues: []*queueReading{&q}}).read(ctx, steps...)
+	err := (&queuesReader{client: store.client, queues: []*queueReading{&q}}).read(ctx, steps...)
 	return q, cmp.Or(err, q.err)
 }
 

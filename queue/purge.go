@@ -56,8 +56,8 @@ const maxPurgeRounds = 20
 // purgeAll repeats both in further rounds. It ends after a round that has removed nothing and whose
 // new segment of the lane is still unused: an item may have moved from the segment that the round
 // has closed to the new one.
-func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
-	chains, err := st.nodes.ListChains(ctx, s)
+func (store *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err error) {
+	chains, err := store.nodes.ListChains(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -66,14 +66,14 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 		removed = 0
 		var next *queuelayout.Segment
 		for _, chain := range chains {
-			k, made, err := st.purgeChain(ctx, s, chain)
+			k, made, err := store.purgeChain(ctx, s, chain)
 			removed, next = removed+k, made
 			if err != nil && !(round > 0 && errors.Is(err, framework.ErrNoNode)) {
 				// no consumer has ever returned an item
 				return n + removed, err
 			}
 		}
-		k, err := st.purgeDelayed(ctx, s)
+		k, err := store.purgeDelayed(ctx, s)
 		removed += k
 		n += removed
 		if err != nil {
@@ -84,7 +84,7 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 				return n, err
 			}
 		}
-		chains = []queuelayout.Chain{st.nodes.Redo}
+		chains = []queuelayout.Chain{store.nodes.Redo}
 	}
 	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there "+
 		"may be more: pause the queue and purge it again",
@@ -94,7 +94,7 @@ func (st *store) purgeAll(ctx context.Context, s *framework.Session) (n int, err
 // purgeChain closes a chain's last segment, so that its consumers continue in the next one, and
 // empties all segments up to the closed one. It returns the next one, or nil if the chain has no
 // segments.
-func (st *store) purgeChain(ctx context.Context, s *framework.Session,
+func (store *store) purgeChain(ctx context.Context, s *framework.Session,
 	l queuelayout.Chain) (n int, next *queuelayout.Segment, err error) {
 	segments, err := l.ListSegments(ctx, s)
 	if err != nil || len(segments) == 0 {
@@ -106,7 +106,7 @@ func (st *store) purgeChain(ctx context.Context, s *framework.Session,
 		return 0, nil, err
 	}
 	for _, segment := range segments {
-		removed, err := st.emptyDir(ctx, s, segment.Dir(), st.purgeMarkOps())
+		removed, err := store.emptyDir(ctx, s, segment.Dir(), store.purgeMarkOps())
 		n += removed
 		if err != nil {
 			return n, nil, err
@@ -132,18 +132,18 @@ func wasUsed(ctx context.Context, s *framework.Session, segment *queuelayout.Seg
 
 // purgeMarkOps go with the removal of unclaimed items of a strict queue: the holder of its lock may
 // have read these items, and must not claim them any more.
-func (st *store) purgeMarkOps() []framework.Op {
-	if !st.record().IsStrict() {
+func (store *store) purgeMarkOps() []framework.Op {
+	if !store.record().IsStrict() {
 		return nil
 	}
-	return []framework.Op{framework.SetOp(st.nodes.ItemsDir, nil, framework.AnyVersion)}
+	return []framework.Op{framework.SetOp(store.nodes.ItemsDir, nil, framework.AnyVersion)}
 }
 
-func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int, err error) {
-	for second, err := range st.nodes.DelayedSeconds(ctx, s) {
+func (store *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int, err error) {
+	for second, err := range store.nodes.DelayedSeconds(ctx, s) {
 		removed := 0
 		if err == nil && !second.EndOfHour {
-			removed, err = st.emptyDir(ctx, s, second.Dir, nil)
+			removed, err = store.emptyDir(ctx, s, second.Dir, nil)
 		}
 		n += removed
 		if err != nil {
@@ -155,7 +155,7 @@ func (st *store) purgeDelayed(ctx context.Context, s *framework.Session) (n int,
 
 // emptyDir removes the items of a directory, some at a time, or one by one if other clients change
 // them meanwhile. The operations of with go with each transaction.
-func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
+func (store *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 	with []framework.Op) (n int, err error) {
 	items, err := queuelayout.ListItemNumbers(ctx, s, dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 		ops := slices.Clone(with)
 		for _, k := range some {
 			ops = append(append(ops, framework.DeleteOp(queuelayout.ItemPath(dir, k),
-				framework.AnyVersion)), st.countLeaving()...)
+				framework.AnyVersion)), store.countLeaving()...)
 		}
 		_, err := s.Multi(ctx, ops...)
 		var tx *framework.TxError
@@ -177,7 +177,7 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 			return n, err
 		}
 		for _, k := range some {
-			removed, err := st.removeItem(ctx, s, queuelayout.ItemPath(dir, k), with)
+			removed, err := store.removeItem(ctx, s, queuelayout.ItemPath(dir, k), with)
 			if removed {
 				n++
 			}
@@ -190,9 +190,10 @@ func (st *store) emptyDir(ctx context.Context, s *framework.Session, dir string,
 }
 
 // removeItem removes one item. It returns false if the item has gone.
-func (st *store) removeItem(ctx context.Context, s *framework.Session, item string, with []framework.Op) (bool, error) {
+func (store *store) removeItem(ctx context.Context, s *framework.Session, item string,
+	with []framework.Op) (bool, error) {
 	_, err := s.Multi(ctx, slices.Concat([]framework.Op{framework.DeleteOp(item, framework.AnyVersion)},
-		st.countLeaving(), with)...)
+		store.countLeaving(), with)...)
 	var tx *framework.TxError
 	if errors.As(err, &tx) && tx.Index == 0 && errors.Is(err, framework.ErrNoNode) {
 		return false, nil

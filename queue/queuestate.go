@@ -57,8 +57,8 @@ func (s queueState) countUnclaimed() (n int) {
 	return n
 }
 
-func newStateReader(st *store) stateReader {
-	return stateReader{store: st, reading: make(chan struct{}, 1)}
+func newStateReader(store *store) stateReader {
+	return stateReader{store: store, reading: make(chan struct{}, 1)}
 }
 
 // readState reads what the queue holds, and which of some items exist. It does not write. r.reading

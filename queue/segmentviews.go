@@ -43,14 +43,14 @@ const (
 
 // drawOps are the operations of the draw, the creates last. Each ticket tells the consumer's
 // identity.
-func (d *ticketDraw) drawOps(st *store) (ops []framework.Op) {
-	owner := []byte(st.client.Config().Identity)
+func (d *ticketDraw) drawOps(store *store) (ops []framework.Op) {
+	owner := []byte(store.client.Config().Identity)
 	owner = owner[:min(len(owner), maxOwner)]
 	if d.checked {
 		ops = append(ops, framework.SetOp(d.segment.TicketDir(), nil, d.version))
 	}
 	if d.signal {
-		ops = append(ops, st.nodes.SignalLanes())
+		ops = append(ops, store.nodes.SignalLanes())
 	}
 	for _, name := range d.names {
 		ticket := znode.Join(d.segment.TicketDir(), name)

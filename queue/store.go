@@ -35,28 +35,28 @@ var (
 )
 
 // record is the queue's record, as far as this Queue knows. The queue was found before.
-func (st *store) record() queuelayout.Record { return *st.found.Load() }
+func (store *store) record() queuelayout.Record { return *store.found.Load() }
 
 // exceedsCapacity reports whether so many items are more than the queue may hold, so that their put
 // would wait for room for ever.
-func (st *store) exceedsCapacity(items int) bool { return items > st.record().Capacity }
+func (store *store) exceedsCapacity(items int) bool { return items > store.record().Capacity }
 
 // findOrMake reads the queue's record, or makes the queue. It first finishes a Drop that was
 // interrupted.
-func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
-	if st.found.Load() != nil && !st.stale.Load() {
+func (store *store) findOrMake(ctx context.Context, s *framework.Session) error {
+	if store.found.Load() != nil && !store.stale.Load() {
 		return nil
 	}
-	for pauses := (recipe.RetryPauses{Client: st.client}); ; {
+	for pauses := (recipe.RetryPauses{Client: store.client}); ; {
 		began := time.Now()
-		err := st.readRecord(ctx, s)
+		err := store.readRecord(ctx, s)
 		if errors.Is(err, errDropped) {
-			if err = st.finishDrop(ctx, s); err == nil {
+			if err = store.finishDrop(ctx, s); err == nil {
 				err = errConflict
 			}
 		}
 		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) {
-			err = st.makeQueue(ctx, s, errors.Is(err, errVacant))
+			err = store.makeQueue(ctx, s, errors.Is(err, errVacant))
 		}
 		switch {
 		case err == nil:
@@ -72,28 +72,28 @@ func (st *store) findOrMake(ctx context.Context, s *framework.Session) error {
 
 // readRecord reads the record and compares it with the options. After the first time it compares
 // only the fields that no call can change.
-func (st *store) readRecord(ctx context.Context, s *framework.Session) error {
-	nodes, err := s.GetAll(ctx, st.nodes.Path, st.nodes.ItemsDir)
+func (store *store) readRecord(ctx context.Context, s *framework.Session) error {
+	nodes, err := s.GetAll(ctx, store.nodes.Path, store.nodes.ItemsDir)
 	if err != nil {
 		return err
 	}
 	queue, items := nodes[0], nodes[1]
 	if queue.Err == nil && len(queue.Data) == 0 {
-		return st.checkVacant(ctx, s, queue.Stat.NumChildren)
+		return store.checkVacant(ctx, s, queue.Stat.NumChildren)
 	}
-	r, err := storedRecord(st.nodes, queue, items)
+	r, err := storedRecord(store.nodes, queue, items)
 	if err != nil {
 		return err
 	}
-	given := st.given
-	if st.found.Load() != nil { // changes since this Queue began are valid for it, too
+	given := store.given
+	if store.found.Load() != nil { // changes since this Queue began are valid for it, too
 		given.Capacity, given.Dedup, given.Retry = 0, 0, nil
 	}
 	if err := checkOptions(r, given); err != nil {
 		return err
 	}
-	st.learnRecord(r)
-	st.stale.Store(false)
+	store.learnRecord(r)
+	store.stale.Store(false)
 	return nil
 }
 
@@ -115,11 +115,11 @@ func storedRecord(nodes *queuelayout.Layout, queue, items framework.Node) (queue
 // checkVacant returns errVacant if a node without data can become a queue: it has no children but
 // the directories of locks. Waiters for a lock of a dropped queue make that directory again, and
 // the queue's node above it.
-func (st *store) checkVacant(ctx context.Context, s *framework.Session, children int32) error {
+func (store *store) checkVacant(ctx context.Context, s *framework.Session, children int32) error {
 	if children == 0 {
 		return errVacant
 	}
-	names, _, err := s.Children(ctx, st.nodes.Path)
+	names, _, err := s.Children(ctx, store.nodes.Path)
 	if err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func checkVacantChildren(names []string) error {
 }
 
 // makeQueue makes the queue in one transaction, in place of an empty node if there is one.
-func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant bool) error {
-	r := st.given
-	if known := st.found.Load(); known != nil { // the queue was dropped; its record agreed with the options
+func (store *store) makeQueue(ctx context.Context, s *framework.Session, vacant bool) error {
+	r := store.given
+	if known := store.found.Load(); known != nil { // the queue was dropped; its record agreed with the options
 		r = *known
 	}
 	r.Czxid = 0
@@ -149,67 +149,68 @@ func (st *store) makeQueue(ctx context.Context, s *framework.Session, vacant boo
 	}
 	var ops []framework.Op
 	if vacant {
-		present, stat, err := s.Get(ctx, st.nodes.Path)
+		present, stat, err := s.Get(ctx, store.nodes.Path)
 		if errors.Is(err, framework.ErrNoNode) || err == nil && len(present) > 0 {
 			return errConflict
 		}
 		if err != nil {
 			return err
 		}
-		ops = append(ops, framework.SetOp(st.nodes.Path, data, stat.Version))
+		ops = append(ops, framework.SetOp(store.nodes.Path, data, stat.Version))
 		r.Version = stat.Version + 1
 	} else {
-		above, _ := znode.Split(st.nodes.Path)
+		above, _ := znode.Split(store.nodes.Path)
 		if err := s.MakeDirs(ctx, above); err != nil {
 			return err
 		}
-		ops = append(ops, framework.CreateOp(st.nodes.Path, data, framework.Persistent))
+		ops = append(ops, framework.CreateOp(store.nodes.Path, data, framework.Persistent))
 		r.Version = 0
 	}
-	_, err = s.Multi(ctx, append(ops, st.nodes.MakeOps(r.Capacity > 0)...)...)
+	_, err = s.Multi(ctx, append(ops, store.nodes.MakeOps(r.Capacity > 0)...)...)
 	switch {
 	case errors.Is(err, framework.ErrNodeExists), errors.Is(err, framework.ErrBadVersion),
 		errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSuspended):
 		return errConflict
 	case err == nil:
-		st.found.Store(&r)
-		st.stale.Store(false)
+		store.found.Store(&r)
+		store.stale.Store(false)
 	}
 	return err
 }
 
 // learnRecord stores a record that was read, unless a later one of the same queue is known.
-func (st *store) learnRecord(r queuelayout.Record) {
+func (store *store) learnRecord(r queuelayout.Record) {
 	for {
-		known := st.found.Load()
-		if known != nil && known.Czxid == r.Czxid && known.Version > r.Version || st.found.CompareAndSwap(known, &r) {
+		known := store.found.Load()
+		if known != nil && known.Czxid == r.Czxid && known.Version > r.Version ||
+			store.found.CompareAndSwap(known, &r) {
 			return
 		}
 	}
 }
 
 // learnFrom learns the record from its node.
-func (st *store) learnFrom(n framework.Node) error {
+func (store *store) learnFrom(n framework.Node) error {
 	r, err := queuelayout.ReadRecord(n)
 	if err == nil && !r.Dropped { // else no put succeeds any more
-		st.learnRecord(r)
+		store.learnRecord(r)
 	}
 	return err
 }
 
 // watchRecord follows the record until ctx ends. It returns an error when the queue was dropped, or
 // dropped and made anew.
-func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
+func (store *store) watchRecord(ctx context.Context, s *framework.Session) error {
 	for {
-		_, _, changed, err := s.WatchData(ctx, st.nodes.Path)
+		_, _, changed, err := s.WatchData(ctx, store.nodes.Path)
 		if err == nil {
-			err = st.readRecord(ctx, s)
+			err = store.readRecord(ctx, s)
 		}
 		if err != nil {
 			if changed != nil {
 				changed.Stop()
 			}
-			st.stale.Store(true)
+			store.stale.Store(true)
 			return err
 		}
 		if err := waitForWatch(ctx, changed); err != nil {
@@ -220,27 +221,27 @@ func (st *store) watchRecord(ctx context.Context, s *framework.Session) error {
 
 // wasReplaced reports whether the queue is another one than that whose node the transaction created
 // has made. It finds or makes the queue.
-func (st *store) wasReplaced(ctx context.Context, s *framework.Session, created int64) (bool, error) {
-	st.stale.Store(true)
-	if err := st.findOrMake(ctx, s); err != nil {
+func (store *store) wasReplaced(ctx context.Context, s *framework.Session, created int64) (bool, error) {
+	store.stale.Store(true)
+	if err := store.findOrMake(ctx, s); err != nil {
 		return false, err
 	}
-	now := st.record().Czxid // 0 if findOrMake has just made the queue
+	now := store.record().Czxid // 0 if findOrMake has just made the queue
 	return now == 0 || now != created, nil
 }
 
 // countLeaving returns the operation that counts one item that leaves a bounded queue. An unbounded
 // queue counts no items.
-func (st *store) countLeaving() []framework.Op {
-	if st.record().Capacity == 0 {
+func (store *store) countLeaving() []framework.Op {
+	if store.record().Capacity == 0 {
 		return nil
 	}
-	return []framework.Op{framework.SetOp(st.nodes.OutNode, nil, framework.AnyVersion)}
+	return []framework.Op{framework.SetOp(store.nodes.OutNode, nil, framework.AnyVersion)}
 }
 
 // retryDelay is how long an item waits after a failed attempt, by the queue's retry policy.
-func (st *store) retryDelay(attempt int) time.Duration {
-	retry := st.record().Retry
+func (store *store) retryDelay(attempt int) time.Duration {
+	retry := store.record().Retry
 	if retry == nil {
 		return 0
 	}
@@ -249,23 +250,23 @@ func (st *store) retryDelay(attempt int) time.Duration {
 
 // sessionForReads returns a session for read-only calls of a queue that exists, or errAbsent. Reads
 // see all that was written before the call.
-func (st *store) sessionForReads(ctx context.Context) (*framework.Session, error) {
-	if err := st.checkUsable(); err != nil {
+func (store *store) sessionForReads(ctx context.Context) (*framework.Session, error) {
+	if err := store.checkUsable(); err != nil {
 		return nil, err
 	}
-	s, err := st.client.Session(ctx)
+	s, err := store.client.Session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Sync(ctx, st.nodes.Path); err != nil || st.found.Load() != nil && !st.stale.Load() {
+	if err := s.Sync(ctx, store.nodes.Path); err != nil || store.found.Load() != nil && !store.stale.Load() {
 		return s, err
 	}
-	return s, st.readExisting(ctx, s)
+	return s, store.readExisting(ctx, s)
 }
 
 // readExisting reads the record, or returns errAbsent.
-func (st *store) readExisting(ctx context.Context, s *framework.Session) error {
-	err := st.readRecord(ctx, s)
+func (store *store) readExisting(ctx context.Context, s *framework.Session) error {
+	err := store.readRecord(ctx, s)
 	if errors.Is(err, framework.ErrNoNode) || errors.Is(err, errVacant) || errors.Is(err, errDropped) {
 		return errAbsent
 	}
@@ -275,15 +276,15 @@ func (st *store) readExisting(ctx context.Context, s *framework.Session) error {
 // inExisting calls f, which may be repeated, with a session for reads. It returns errAbsent if
 // there is no queue. If f misses a node, another client may have dropped the queue that this Queue
 // knows: then inExisting looks for it, and calls f once more if there is one.
-func (st *store) inExisting(ctx context.Context, f func(*framework.Session) error) error {
-	s, err := st.sessionForReads(ctx)
+func (store *store) inExisting(ctx context.Context, f func(*framework.Session) error) error {
+	s, err := store.sessionForReads(ctx)
 	if err != nil {
 		return err
 	}
 	if err = f(s); !errors.Is(err, framework.ErrNoNode) {
 		return err
 	}
-	if err := st.readExisting(ctx, s); err != nil {
+	if err := store.readExisting(ctx, s); err != nil {
 		return err
 	}
 	return f(s)
@@ -303,24 +304,24 @@ const maxMissingRetries = 10
 // repeatOnSessions calls f, which may be repeated, on session after session until it has an answer,
 // or ctx ends. If a node is missing, the queue may have been dropped: then f runs again after the
 // queue was made anew.
-func (st *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
-	if err := st.checkUsable(); err != nil {
+func (store *store) repeatOnSessions(ctx context.Context, f func(*framework.Session) error) error {
+	if err := store.checkUsable(); err != nil {
 		return err
 	}
 	missing := 0
-	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		err := st.checkUsable()
+	return recipe.OnSession(ctx, store.client, func(s *framework.Session) error {
+		err := store.checkUsable()
 		if err == nil {
-			err = st.findOrMake(ctx, s)
+			err = store.findOrMake(ctx, s)
 		}
 		if err == nil {
-			err = s.Sync(ctx, st.nodes.Path)
+			err = s.Sync(ctx, store.nodes.Path)
 		}
 		if err == nil {
 			err = f(s)
 		}
 		if missing++; errors.Is(err, framework.ErrNoNode) && missing <= maxMissingRetries {
-			st.stale.Store(true)
+			store.stale.Store(true)
 			return recipe.ErrAgain
 		}
 		return err

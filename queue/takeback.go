@@ -31,17 +31,17 @@ func (q *Queue[T]) TakeBack(ctx context.Context, claim InFlightItem) error {
 	return failure.Wrap("take back", claim.Node, q.engine.store.takeBack(ctx, claim))
 }
 
-func (st *store) takeBack(ctx context.Context, claim InFlightItem) error {
-	if err := st.checkUsable(); err != nil {
+func (store *store) takeBack(ctx context.Context, claim InFlightItem) error {
+	if err := store.checkUsable(); err != nil {
 		return err
 	}
-	if !st.nodes.HasTicket(claim.ticket) {
+	if !store.nodes.HasTicket(claim.ticket) {
 		return fmt.Errorf("%w: TakeBack: the claim has no ticket below %s: it is of another queue, or of a strict one",
-			errOption, st.nodes.TicketsDir)
+			errOption, store.nodes.TicketsDir)
 	}
 	sent := false
-	err := recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		_, err := s.Multi(ctx, framework.DeleteOp(claim.ticket, framework.AnyVersion), st.nodes.SignalRecoverer())
+	err := recipe.OnSession(ctx, store.client, func(s *framework.Session) error {
+		_, err := s.Multi(ctx, framework.DeleteOp(claim.ticket, framework.AnyVersion), store.nodes.SignalRecoverer())
 		switch {
 		case errors.Is(err, framework.ErrNoNode) && sent:
 			return fmt.Errorf("%w: the claim has ended, perhaps by this call", errUnknown)

@@ -293,7 +293,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 			return err
 		}
 		g.countListed(true)
-		data, st, w, err := s.WatchData(g.ctx, g.nodePath())
+		data, stat, w, err := s.WatchData(g.ctx, g.nodePath())
 		if errors.Is(err, framework.ErrNoNode) {
 			g.nodeSession = nil
 			continue
@@ -301,7 +301,7 @@ func (g *Registration) keepRegistered(s *framework.Session) error {
 		if err != nil {
 			return err
 		}
-		if st.EphemeralOwner != s.ID() { // the node was deleted, and another session has created one of the same name
+		if stat.EphemeralOwner != s.ID() { // the node was deleted, and another session has created one of the same name
 			w.Stop()
 			g.nodeSession = nil
 			continue
@@ -362,7 +362,7 @@ func (g *Registration) countListed(listed bool) {
 // living process, replaceFormer waits one and a half session timeouts for the node's end. It
 // returns ErrTaken after that time if this registration has never created the node.
 func (g *Registration) replaceFormer(s *framework.Session) error {
-	data, st, w, err := s.WatchData(g.ctx, g.nodePath())
+	data, stat, w, err := s.WatchData(g.ctx, g.nodePath())
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
@@ -370,9 +370,9 @@ func (g *Registration) replaceFormer(s *framework.Session) error {
 		return err
 	}
 	defer w.Stop()
-	if g.lastOwner != 0 && st.EphemeralOwner == g.lastOwner {
+	if g.lastOwner != 0 && stat.EphemeralOwner == g.lastOwner {
 		g.learnData(data)
-		err := s.Delete(g.ctx, g.nodePath(), st.Version)
+		err := s.Delete(g.ctx, g.nodePath(), stat.Version)
 		if errors.Is(err, framework.ErrNoNode) || errors.Is(err, framework.ErrBadVersion) {
 			return nil
 		}

@@ -126,8 +126,8 @@ func writeChange(ctx context.Context, s *framework.Session, dir, id string, owne
 	change func(*Instance)) (Instance, []byte, error) {
 	_, service := znode.Split(dir)
 	node := znode.Join(dir, id)
-	data, st, err := s.Get(ctx, node)
-	if errors.Is(err, framework.ErrNoNode) || err == nil && owner != 0 && st.EphemeralOwner != owner {
+	data, stat, err := s.Get(ctx, node)
+	if errors.Is(err, framework.ErrNoNode) || err == nil && owner != 0 && stat.EphemeralOwner != owner {
 		return Instance{}, nil, errNotFound
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func writeChange(ctx context.Context, s *framework.Session, dir, id string, owne
 		return Instance{}, nil, err
 	}
 	next := encodeInstance(i, data)
-	_, err = s.Multi(ctx, framework.SetOp(node, next, st.Version), framework.SetOp(dir, nil, framework.AnyVersion))
+	_, err = s.Multi(ctx, framework.SetOp(node, next, stat.Version), framework.SetOp(dir, nil, framework.AnyVersion))
 	var refused *framework.TxError
 	if errors.As(err, &refused) && (errors.Is(err, framework.ErrBadVersion) || errors.Is(err, framework.ErrNoNode)) {
 		return Instance{}, nil, recipe.ErrAgain

@@ -80,7 +80,7 @@ func parseChanges(data []byte) (changeLog, error) {
 // readChanges reads the change log and the node's version.
 func (s *store) readChanges(ctx context.Context, session *framework.Session) (changeLog, int32, error) {
 	for {
-		data, st, err := session.Get(ctx, s.nodes.Changes())
+		data, stat, err := session.Get(ctx, s.nodes.Changes())
 		if errors.Is(err, framework.ErrNoNode) {
 			if err := s.createRecord(ctx, session, s.nodes.Changes(), changeLog{}); err != nil {
 				return changeLog{}, 0, err
@@ -91,7 +91,7 @@ func (s *store) readChanges(ctx context.Context, session *framework.Session) (ch
 			return changeLog{}, 0, err
 		}
 		c, err := parseChanges(data)
-		return c, st.Version, failure.Wrap("changes", s.nodes.Changes(), err)
+		return c, stat.Version, failure.Wrap("changes", s.nodes.Changes(), err)
 	}
 }
 

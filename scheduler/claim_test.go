@@ -23,10 +23,10 @@ func TestALostReplyOfAClaimRunsTheTickOnce(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		<-lost.Hit()
 		require.Equal(t, []string{"00:01:00"}, w.log.ticks())
-		st := w.requireBalanced("j", "* * * * *")
-		require.EqualValues(t, 1, st.Fired)
-		require.Empty(t, st.Missed)
-		require.Nil(t, st.Running)
+		state := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 1, state.Fired)
+		require.Empty(t, state.Missed)
+		require.Nil(t, state.Running)
 		require.Equal(t, "a", w.log.all(EventStarted)[0].member)
 	})
 }
@@ -36,10 +36,10 @@ func TestALostReplyOfAnOutcomeIsSettled(t *testing.T) {
 		w.start("a", jobs("j", "* * * * *", lasting(time.Second)))
 		w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Path: testPath + "/jobs/j/run-1", Func: zktest.Request.Writes})
 		time.Sleep(3*time.Minute + 10*time.Second)
-		st := w.requireBalanced("j", "* * * * *")
-		require.EqualValues(t, 3, st.Fired)
-		require.Empty(t, st.Missed)
-		require.Nil(t, st.Running)
+		state := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 3, state.Fired)
+		require.Empty(t, state.Missed)
+		require.Nil(t, state.Running)
 	})
 }
 
@@ -57,10 +57,10 @@ func TestUnsettledClaimOfLostSessionStartsNoRun(t *testing.T) {
 		require.Empty(t, w.log.ticks())
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"00:02:00"}, w.log.ticks())
-		st := w.requireBalanced("j", "* * * * *")
-		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1}, st.Missed)
+		state := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1}, state.Missed)
 		require.Equal(t, []Gap{{From: at(t, "2000-01-01T00:01:00Z"), To: at(t, "2000-01-01T00:01:00Z"), Count: 1,
-			Reason: ReasonRunnerLost}}, st.Gaps)
+			Reason: ReasonRunnerLost}}, state.Gaps)
 		a.link.Heal()
 	})
 }
@@ -99,10 +99,10 @@ func TestUndeliveredRequestsAreSentAgain(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, texts)
 		require.Len(t, w.log.ticks(), 1)
-		st := w.requireBalanced("j", "* * * * *")
-		require.EqualValues(t, 1, st.Fired)
-		require.NotNil(t, st.LastRun)
-		require.Nil(t, st.Running)
+		state := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 1, state.Fired)
+		require.NotNil(t, state.LastRun)
+		require.Nil(t, state.Running)
 		cancel()
 		require.NoError(t, <-done)
 	})
@@ -151,8 +151,8 @@ func TestRunIgnoringItsContextIsNotOverlappedByOwnMember(t *testing.T) {
 		a.link.Heal()
 		time.Sleep(3 * time.Minute)
 		require.Equal(t, []string{"00:01:00", "00:04:00"}, w.log.ticks())
-		st := w.requireBalanced("j", "* * * * *")
-		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1, ReasonOverlap: 2}, st.Missed)
+		state := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1, ReasonOverlap: 2}, state.Missed)
 	})
 }
 
@@ -165,9 +165,9 @@ func TestRunOfLivingFormerLeaderIsNotOverlapped(t *testing.T) {
 		require.NoError(t, <-a.done) // 00:02:40
 		time.Sleep(30 * time.Second)
 		require.Equal(t, []string{"00:01:00", "00:03:00"}, w.log.ticks())
-		st := w.requireBalanced("j", "* * * * *")
-		require.Equal(t, map[Reason]int64{ReasonOverlap: 1}, st.Missed)
-		require.EqualValues(t, 2, st.Fired)
+		state := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonOverlap: 1}, state.Missed)
+		require.EqualValues(t, 2, state.Fired)
 	})
 }
 

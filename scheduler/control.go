@@ -18,11 +18,11 @@ import (
 // The error wraps framework.ErrNotFound, framework.ErrInvalid, ErrTooManyPending,
 // framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
-	return s.changeState(ctx, "trigger", name, func(st *jobState, now time.Time, request string) (bool, error) {
-		if len(st.Pending) >= maxPending {
-			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(st.Pending), name)
+	return s.changeState(ctx, "trigger", name, func(state *jobState, now time.Time, request string) (bool, error) {
+		if len(state.Pending) >= maxPending {
+			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(state.Pending), name)
 		}
-		st.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
+		state.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
 		return true, nil
 	}, nil)
 }
@@ -33,11 +33,11 @@ func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 // that are due meanwhile are missed. Pausing a paused job has no effect. Its error wraps
 // framework.ErrNotFound, framework.ErrInvalid, framework.ErrBadRecord or framework.ErrNewer.
 func (s *Scheduler) Pause(ctx context.Context, name string) error {
-	return s.changeState(ctx, "pause", name, func(st *jobState, now time.Time, _ string) (bool, error) {
-		if !st.Paused.IsZero() {
+	return s.changeState(ctx, "pause", name, func(state *jobState, now time.Time, _ string) (bool, error) {
+		if !state.Paused.IsZero() {
 			return false, nil
 		}
-		st.Paused = now
+		state.Paused = now
 		return true, nil
 	}, nil)
 }
@@ -46,16 +46,16 @@ func (s *Scheduler) Pause(ctx context.Context, name string) error {
 // as missed, with ReasonPaused. Resuming a job that is not paused has no effect. Its errors are
 // those of Pause.
 func (s *Scheduler) Resume(ctx context.Context, name string) error {
-	return s.changeState(ctx, "resume", name, func(st *jobState, now time.Time, _ string) (bool, error) {
-		if st.Paused.IsZero() {
+	return s.changeState(ctx, "resume", name, func(state *jobState, now time.Time, _ string) (bool, error) {
+		if state.Paused.IsZero() {
 			return false, nil
 		}
-		schedule, err := st.schedule()
+		schedule, err := state.schedule()
 		if err != nil {
 			return false, err
 		}
-		st.missDueTicks(schedule, now, ReasonPaused)
-		st.Paused, st.Since = time.Time{}, latestOf(st.Registered, st.Since, now)
+		state.missDueTicks(schedule, now, ReasonPaused)
+		state.Paused, state.Since = time.Time{}, latestOf(state.Registered, state.Since, now)
 		return true, nil
 	}, nil)
 }
@@ -69,15 +69,15 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 		return failure.Wrap("reschedule", s.store.nodes.Job(name), err)
 	}
 	spec, in := schedule.String(), schedule.Location().String()
-	return s.changeState(ctx, "reschedule", name, func(st *jobState, now time.Time, _ string) (bool, error) {
-		if st.Spec == spec && st.Zone == in {
+	return s.changeState(ctx, "reschedule", name, func(state *jobState, now time.Time, _ string) (bool, error) {
+		if state.Spec == spec && state.Zone == in {
 			return false, nil
 		}
-		st.DeclaredSpec, st.DeclaredZone = st.declaredSchedule()
-		if st.DeclaredSpec == spec && st.DeclaredZone == in {
-			st.DeclaredSpec, st.DeclaredZone = "", ""
+		state.DeclaredSpec, state.DeclaredZone = state.declaredSchedule()
+		if state.DeclaredSpec == spec && state.DeclaredZone == in {
+			state.DeclaredSpec, state.DeclaredZone = "", ""
 		}
-		st.setSchedule(spec, in, now)
+		state.setSchedule(spec, in, now)
 		return true, nil
 	}, nil)
 }
@@ -97,9 +97,9 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 // framework.ErrNewer. A record that cannot be read has to be deleted by hand.
 func (s *Scheduler) Remove(ctx context.Context, name string) error {
 	var generation int64
-	err := s.changeState(ctx, "remove", name, func(st *jobState, now time.Time, _ string) (bool, error) {
-		generation = st.Generation
-		st.markRemoved(now)
+	err := s.changeState(ctx, "remove", name, func(state *jobState, now time.Time, _ string) (bool, error) {
+		generation = state.Generation
+		state.markRemoved(now)
 		return true, nil
 	}, s.store.tombstoneOps)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 // whether there is anything to write. If more is not nil, it returns further operations of the
 // transaction.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
-	change func(st *jobState, now time.Time, request string) (bool, error),
+	change func(state *jobState, now time.Time, request string) (bool, error),
 	more func(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error),
 ) error {
 	if err := s.checkName(name); err != nil {

@@ -34,9 +34,9 @@ func TestAJobIsTriggeredFromAnywhere(t *testing.T) {
 		require.ErrorIs(t, b.Trigger(t.Context(), "j"), ErrTooManyPending)
 		require.ErrorIs(t, b.Trigger(t.Context(), "k"), errUnknownJob)
 		time.Sleep(15 * time.Minute)
-		st := w.requireBalanced("j", "0 * * * *")
-		require.EqualValues(t, maxPending+2, st.Number)
-		require.Zero(t, st.Fired, "they are no ticks")
+		state := w.requireBalanced("j", "0 * * * *")
+		require.EqualValues(t, maxPending+2, state.Number)
+		require.Zero(t, state.Fired, "they are no ticks")
 	})
 }
 
@@ -134,8 +134,8 @@ func TestAScheduleIsChangedAtRunTime(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Len(t, w.log.ticks(), 4)
 		w.start("d", one(Job{Spec: "0 12 * * *", Run: quick}))
-		st := w.state("j")
-		require.Equal(t, "0 12 * * *", st.Spec, "another one does")
+		state := w.state("j")
+		require.Equal(t, "0 12 * * *", state.Spec, "another one does")
 		require.Empty(t, w.stored("j").DeclaredSpec)
 		require.NoError(t, b.Reschedule(t.Context(), "j", "0 1 * * *", nil))
 		require.NoError(t, b.Reschedule(t.Context(), "j", "0 12 * * *", nil))
@@ -179,8 +179,8 @@ func TestReleasesSideBySide(t *testing.T) {
 		w.start("new again", release("*/2 * * * *", 0))
 		require.Equal(t, "*/3 * * * *", spec(), "a lower revision replaces nothing")
 		time.Sleep(20 * time.Minute)
-		st := w.state("j")
-		require.Equal(t, st.Fired, int64(len(w.log.ticks())))
+		state := w.state("j")
+		require.Equal(t, state.Fired, int64(len(w.log.ticks())))
 	})
 }
 

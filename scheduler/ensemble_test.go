@@ -60,8 +60,8 @@ func TestTicksOnRealServers(t *testing.T) {
 	fired := func(n int64) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			st, err := last.State(ctx, "j")
-			return err == nil && st.Fired >= n && st.LastRun != nil
+			state, err := last.State(ctx, "j")
+			return err == nil && state.Fired >= n && state.LastRun != nil
 		}, 2*time.Minute, 20*time.Millisecond)
 	}
 	fired(1)
@@ -76,12 +76,12 @@ func TestTicksOnRealServers(t *testing.T) {
 	session, err := lastClient.Session(ctx)
 	require.NoError(t, err)
 	require.NoError(t, session.Sync(ctx, testPath), "its server may be behind the others'")
-	st, err := last.State(ctx, "j")
+	state, err := last.State(ctx, "j")
 	require.NoError(t, err)
-	require.Equal(t, parsed(t, "* * * * * *", nil).findDueTicks(st.Registered, st.Last).count, st.Due())
-	require.Equal(t, "recorded", st.LastRun.Error)
-	require.Nil(t, st.Running)
-	require.EqualValues(t, st.Fired, len(ran))
+	require.Equal(t, parsed(t, "* * * * * *", nil).findDueTicks(state.Registered, state.Last).count, state.Due())
+	require.Equal(t, "recorded", state.LastRun.Error)
+	require.Nil(t, state.Running)
+	require.EqualValues(t, state.Fired, len(ran))
 	for tick, n := range ran {
 		require.Equal(t, 1, n, tick)
 	}

@@ -30,7 +30,7 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 	seen, created := int32(-1), int64(0)
 	var refused []string // changed jobs whose states may not be read: they are read again later
 	repeatStep(ctx, f.store.client, f.report, "the changes cannot be read", func() error {
-		data, st, w, err := f.session.WatchData(ctx, f.store.nodes.Changes())
+		data, stat, w, err := f.session.WatchData(ctx, f.store.nodes.Changes())
 		if errors.Is(err, framework.ErrNoNode) {
 			return f.store.createRecord(ctx, f.session, f.store.nodes.Changes(), changeLog{})
 		}
@@ -42,17 +42,17 @@ func (f *changeFollower) followChanges(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		if st.Czxid != created {
-			seen, created = -1, st.Czxid
+		if stat.Czxid != created {
+			seen, created = -1, stat.Czxid
 		}
-		if st.Version != seen || len(refused) > 0 {
-			jobs, all := c.changedSince(seen, st.Version)
+		if stat.Version != seen || len(refused) > 0 {
+			jobs, all := c.changedSince(seen, stat.Version)
 			jobs = slices.Compact(slices.Sorted(slices.Values(slices.Concat(jobs, refused))))
 			still, err := f.applyChanges(ctx, jobs, all || seen < 0)
 			if err != nil {
 				return err
 			}
-			seen, refused = st.Version, still
+			seen, refused = stat.Version, still
 		}
 		var retry <-chan time.Time
 		if len(refused) > 0 {

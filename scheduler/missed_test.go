@@ -56,53 +56,53 @@ func TestTicksBeforeAnEarlyRunAreMissedOnReschedule(t *testing.T) {
 		require.Equal(t, map[Reason]int64{ReasonChanged: 3}, w.log.told(), "of 3, 6 and 9")
 		changed := w.state("j").Since
 		time.Sleep(time.Minute)
-		st := w.state("j")
-		require.EqualValues(t, parsed(t, "*/3 * * * * *", nil).findDueTicks(changed, st.Last).count+1, st.Due())
+		state := w.state("j")
+		require.EqualValues(t, parsed(t, "*/3 * * * * *", nil).findDueTicks(changed, state.Last).count+1, state.Due())
 		require.Equal(t, "00:00:12", w.log.ticks()[1])
 	})
 }
 
 func TestTicksOfBothSchedulesAreCountedOnce(t *testing.T) {
-	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
-	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
-	require.Equal(t, missedCounts{ReasonChanged: 3}, st.Missed)
+	state := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
+	state.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
+	require.Equal(t, missedCounts{ReasonChanged: 3}, state.Missed)
 	require.Equal(t, []Gap{{From: noon.Add(5 * time.Second), To: noon.Add(25 * time.Second), Count: 3,
-		Reason: ReasonChanged}}, st.publicState("j").Gaps)
-	require.Equal(t, st.publicState("j").Gaps, st.newGaps)
+		Reason: ReasonChanged}}, state.publicState("j").Gaps)
+	require.Equal(t, state.publicState("j").Gaps, state.newGaps)
 	// the ensemble's clock was set back
-	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone()
-	st.setSchedule("5-9 * * * * *", "UTC", noon)
-	require.Equal(t, missedCounts{ReasonChanged: 5 * 24 * 60}, st.Missed)
+	state = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(24 * time.Hour)}.clone()
+	state.setSchedule("5-9 * * * * *", "UTC", noon)
+	require.Equal(t, missedCounts{ReasonChanged: 5 * 24 * 60}, state.Missed)
 }
 
 // The latest tick was run ahead of its time, and the schedule changes several times before that
 // time has come.
 func TestTicksOfSeveralSchedulesAreCountedOnce(t *testing.T) {
-	st := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
-	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
-	st.setSchedule("*/10 * * * * *", "UTC", noon.Add(3*time.Second))
-	require.Equal(t, missedCounts{ReasonChanged: 3}, st.Missed, "of 5, 15 and 25")
-	data, err := st.encode()
+	state := jobState{Spec: "*/10 * * * * *", Zone: "UTC", Last: noon.Add(30 * time.Second), Fired: 3}.clone()
+	state.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second))
+	state.setSchedule("*/10 * * * * *", "UTC", noon.Add(3*time.Second))
+	require.Equal(t, missedCounts{ReasonChanged: 3}, state.Missed, "of 5, 15 and 25")
+	data, err := state.encode()
 	require.NoError(t, err)
-	st, err = decodeState(data)
+	state, err = decodeState(data)
 	require.NoError(t, err)
-	st.setSchedule("*/3 * * * * *", "UTC", noon.Add(4*time.Second))
-	require.Equal(t, missedCounts{ReasonChanged: 3 + 7}, st.Missed, "15 was counted as a tick of every 5 seconds")
-	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(31*time.Second))
-	require.Empty(t, st.Replaced, "none of their ticks lies ahead any more")
+	state.setSchedule("*/3 * * * * *", "UTC", noon.Add(4*time.Second))
+	require.Equal(t, missedCounts{ReasonChanged: 3 + 7}, state.Missed, "15 was counted as a tick of every 5 seconds")
+	state.setSchedule("*/5 * * * * *", "UTC", noon.Add(31*time.Second))
+	require.Empty(t, state.Replaced, "none of their ticks lies ahead any more")
 
-	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second),
+	state = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Since: noon.Add(12 * time.Second),
 		Last: noon.Add(30 * time.Second), Fired: 2}.clone()
-	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
-	require.Equal(t, missedCounts{ReasonChanged: 2}, st.Missed,
+	state.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
+	require.Equal(t, missedCounts{ReasonChanged: 2}, state.Missed,
 		"of 15 and 25: none before the earlier change is due")
-	require.Equal(t, noon.Add(12*time.Second), st.Since)
+	require.Equal(t, noon.Add(12*time.Second), state.Since)
 
-	st = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second),
+	state = jobState{Spec: "*/10 * * * * *", Zone: "UTC", Registered: noon.Add(12 * time.Second),
 		Last: noon.Add(30 * time.Second), Fired: 2}.clone()
-	st.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
-	require.Equal(t, missedCounts{ReasonChanged: 2}, st.Missed, "of 15 and 25: none before the registration is due")
-	require.Equal(t, noon.Add(12*time.Second), st.Since)
+	state.setSchedule("*/5 * * * * *", "UTC", noon.Add(2*time.Second)) // the ensemble's clock was set back
+	require.Equal(t, missedCounts{ReasonChanged: 2}, state.Missed, "of 15 and 25: none before the registration is due")
+	require.Equal(t, noon.Add(12*time.Second), state.Since)
 }
 
 // A later release, or somebody else, makes the state unreadable while a run goes on: the run ends
@@ -160,16 +160,16 @@ func TestTheDefaultDeadlineIsTheTimeToTheNextTick(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := planned(t, func(j *Job) { j.Spec, j.Misfire, j.Deadline = c.spec, c.misfire, 0 })
 			from := noon.Add(-time.Minute)
-			st := jobState{Last: from, Registered: from.Add(-time.Hour)}
+			state := jobState{Last: from, Registered: from.Add(-time.Hour)}
 			at := planInput{now: from.Add(c.outage), lateReason: ReasonNoLeader}
 			due := j.schedule.findDueTicks(from, at.now).count
-			for p := j.plan(st, j.schedule, at); !p.isEmpty(); p = j.plan(st, j.schedule, at) {
-				if st = p.state; p.start != nil {
-					st.removeRun(*p.start)
+			for p := j.plan(state, j.schedule, at); !p.isEmpty(); p = j.plan(state, j.schedule, at) {
+				if state = p.state; p.start != nil {
+					state.removeRun(*p.start)
 				}
 			}
-			require.Equal(t, c.runs, st.Fired)
-			require.Equal(t, due, st.publicState("j").Due())
+			require.Equal(t, c.runs, state.Fired)
+			require.Equal(t, due, state.publicState("j").Due())
 		})
 	}
 }

@@ -167,7 +167,7 @@ func (o *ownedJob) adoptRuns(state jobState) error {
 		if r.Member != o.member || r.Generation != o.job.generation.Load() || o.job.local.findRun(r) != nil {
 			continue
 		}
-		st, err := o.session.Exists(o.session.Context(), o.store.nodes.Claim(o.job.Name, r.Number))
+		stat, err := o.session.Exists(o.session.Context(), o.store.nodes.Claim(o.job.Name, r.Number))
 		if errors.Is(err, framework.ErrNoNode) {
 			continue // the claim was deleted: the run counts as lost
 		}
@@ -177,7 +177,7 @@ func (o *ownedJob) adoptRuns(state jobState) error {
 		if !o.hasSlot {
 			o.runner.slots.takeAnyway()
 		}
-		o.startRun(r, st.Czxid)
+		o.startRun(r, stat.Czxid)
 	}
 	return nil
 }
@@ -279,11 +279,11 @@ func (o *ownedJob) claimRun(p plan) (planAgain bool, err error) {
 		o.report.now().UTC().Truncate(time.Millisecond)
 	p.state.Running[p.state.indexOfRun(r.Number)] = *r
 	claim := framework.CreateOp(o.store.nodes.Claim(o.job.Name, r.Number), []byte(r.Runner), framework.Ephemeral)
-	st, err := o.writePlan(p, tolerantOp{op: claim})
+	stat, err := o.writePlan(p, tolerantOp{op: claim})
 	if err != nil {
 		return retryAfterRefusal(err)
 	}
-	o.startRun(*r, st.Mzxid)
+	o.startRun(*r, stat.Mzxid)
 	o.lateReason = ReasonLate
 	return false, nil
 }
@@ -317,14 +317,14 @@ func (o *ownedJob) writePlan(p plan, ops ...tolerantOp) (framework.Stat, error) 
 		return framework.Stat{}, errNotOwner
 	}
 	requested := time.Now()
-	st, err := o.cache.writeState(o.session.Context(), o.session, p.state, []tolerantOp{{op: guard}},
+	stat, err := o.cache.writeState(o.session.Context(), o.session, p.state, []tolerantOp{{op: guard}},
 		append(ops, past...))
 	if err != nil {
-		return st, err
+		return stat, err
 	}
-	o.clock.recordAnswer(st.Mtime, requested)
+	o.clock.recordAnswer(stat.Mtime, requested)
 	o.report.reportMissed(o.job.Name, p.missed)
-	return st, nil
+	return stat, nil
 }
 
 // errNotOwner says that the job does not belong to this member any more.

@@ -34,8 +34,8 @@ type plan struct {
 }
 
 // plan decides what to do.
-func (j *job) plan(st jobState, schedule Schedule, at planInput) plan {
-	p := plan{job: j, schedule: schedule, input: at, state: st.clone()}
+func (j *job) plan(state jobState, schedule Schedule, at planInput) plan {
+	p := plan{job: j, schedule: schedule, input: at, state: state.clone()}
 	for _, number := range at.lost {
 		p.markLost(number)
 	}

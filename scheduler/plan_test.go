@@ -32,8 +32,8 @@ func gap(from, to, count int, why Reason) Gap {
 // hour and more ahead.
 func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 	j := planned(t, func(j *Job) { j.MinHold = time.Minute })
-	st := jobState{Last: minute(-10), HoldUntil: minute(90)}
-	p := j.plan(st, j.schedule, planInput{now: noon, lateReason: ReasonNoLeader})
+	state := jobState{Last: minute(-10), HoldUntil: minute(90)}
+	p := j.plan(state, j.schedule, planInput{now: noon, lateReason: ReasonNoLeader})
 	require.False(t, p.isEmpty(), "the hold is stored anew")
 	require.Equal(t, minute(1), p.state.HoldUntil)
 	near := jobState{Last: noon, HoldUntil: minute(1).Add(MaxAhead)}
@@ -45,9 +45,9 @@ func TestHoldEndsAfterTheClockWasSetBack(t *testing.T) {
 // tick to tick would keep it and all behind it waiting.
 func TestRequestOfAClockThatWasSetBackGoesFirst(t *testing.T) {
 	j := planned(t, nil)
-	st := jobState{Last: noon,
+	state := jobState{Last: noon,
 		Pending: []pendingRun{{Tick: minute(75), Manual: true, Attempt: 1}, {Tick: noon, Manual: true, Attempt: 1}}}
-	p := j.plan(st, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
+	p := j.plan(state, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
 	require.NotNil(t, p.start)
 	require.True(t, p.start.Manual)
 	require.Equal(t, minute(75), p.start.Tick)
@@ -55,8 +55,8 @@ func TestRequestOfAClockThatWasSetBackGoesFirst(t *testing.T) {
 
 func TestARepetitionDoesNotProlongTheHold(t *testing.T) {
 	j := planned(t, func(j *Job) { j.Guarantee, j.MinHold = AtLeastOnce, time.Hour })
-	st := jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}
-	p := j.plan(st, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
+	state := jobState{Last: noon, HoldUntil: minute(60), Pending: []pendingRun{{Tick: noon, Attempt: 2}}}
+	p := j.plan(state, j.schedule, planInput{now: minute(1), lateReason: ReasonNoLeader})
 	require.NotNil(t, p.start)
 	require.Equal(t, minute(60), p.state.HoldUntil)
 }
@@ -216,25 +216,25 @@ func TestEveryTickIsRunOrMissedUnderAllPolicies(t *testing.T) {
 					j.Misfire, j.Overlap, j.MinHold, j.Deadline, j.Jitter = misfire, overlap, hold, 3*time.Minute,
 						20*time.Second
 				})
-				st := jobState{Last: noon}
+				state := jobState{Last: noon}
 				now := noon
 				for i := range 150 {
 					now = now.Add(time.Duration(1+i*i*37%200) * time.Second)
-					p := j.plan(st, j.schedule, planInput{now: now, lateReason: ReasonLate})
-					st = p.state
+					p := j.plan(state, j.schedule, planInput{now: now, lateReason: ReasonLate})
+					state = p.state
 					if i%3 == 0 {
-						for len(st.Running) > 0 {
-							r := st.Running[0]
+						for len(state.Running) > 0 {
+							r := state.Running[0]
 							r.Outcome = Succeeded
-							st.recordEnd(r)
+							state.recordEnd(r)
 						}
 					}
-					require.Equal(t, j.schedule.findDueTicks(noon, st.Last).count, st.publicState("j").Due(),
+					require.Equal(t, j.schedule.findDueTicks(noon, state.Last).count, state.publicState("j").Due(),
 						"%s %s %v", misfire, overlap, hold)
 					require.True(t, p.wakeAt.After(now) || misfire == MisfireAll && !p.wakeAt.IsZero(),
 						"it never sleeps for ever")
 				}
-				require.Greater(t, st.Fired, int64(5))
+				require.Greater(t, state.Fired, int64(5))
 			}
 		}
 	}

@@ -48,9 +48,9 @@ func TestARunOfADeadMemberIsRunAgain(t *testing.T) {
 		require.Equal(t, 2, started[1].Run.Attempt)
 		require.Greater(t, started[1].Run.Token, started[0].Run.Token)
 		time.Sleep(27 * time.Minute) // 00:59
-		st := w.requireBalanced("j", "*/30 * * * *")
-		require.EqualValues(t, 1, st.Fired)
-		require.Empty(t, st.Missed)
+		state := w.requireBalanced("j", "*/30 * * * *")
+		require.EqualValues(t, 1, state.Fired)
+		require.Empty(t, state.Missed)
 		require.Equal(t, []string{"00:30:00 1 lost", "00:30:00 2 succeeded"}, b.outcomes(t, "j"))
 	})
 }
@@ -68,9 +68,9 @@ func TestRerunsOfCrashingRunAreLimited(t *testing.T) {
 			time.Sleep(2 * timeout)
 		}
 		require.Len(t, w.log.all(EventStarted), MaxReruns+1)
-		st := w.state("j")
-		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1}, st.Missed)
-		require.Zero(t, st.Fired)
+		state := w.state("j")
+		require.Equal(t, map[Reason]int64{ReasonRunnerLost: 1}, state.Missed)
+		require.Zero(t, state.Fired)
 	})
 }
 
@@ -105,8 +105,8 @@ func TestAllMissedTicksWithinTheDeadlineAreRunInOrder(t *testing.T) {
 			}
 			require.Equal(t, []string{"00:06:00", "00:07:00", "00:08:00", "00:09:00", "00:10:00", "00:11:00",
 				"00:12:00"}, ticks)
-			st := w.requireBalanced("j", "* * * * *")
-			require.Equal(t, map[Reason]int64{ReasonNoLeader: 5}, st.Missed)
+			state := w.requireBalanced("j", "* * * * *")
+			require.Equal(t, map[Reason]int64{ReasonNoLeader: 5}, state.Missed)
 			second := w.log.all(EventStarted)[1].when
 			require.Equal(t, overlap == OverlapForbid, second.After(w.log.all(EventFinished)[0].when) ||
 				second.Equal(w.log.all(EventFinished)[0].when))
@@ -225,9 +225,9 @@ func TestPermanentErrorIsNotRetried(t *testing.T) {
 		time.Sleep(time.Hour + time.Minute)
 		a.stop()
 		require.NoError(t, <-a.done)
-		st := w.state("j")
-		require.Equal(t, Failed, st.LastRun.Outcome)
-		require.Empty(t, st.Pending, "no other member repeats it")
+		state := w.state("j")
+		require.Equal(t, Failed, state.LastRun.Outcome)
+		require.Empty(t, state.Pending, "no other member repeats it")
 	})
 }
 
@@ -254,9 +254,9 @@ func TestEachAttemptHasItsTimeout(t *testing.T) {
 			}}))
 		time.Sleep(time.Hour + 3*time.Minute)
 		require.Equal(t, []string{"01:00:00 2 timed out"}, a.outcomes(t, "j"))
-		st := w.state("j")
-		require.Equal(t, 2*time.Minute+time.Second, st.LastRun.Ended.Sub(st.LastRun.Started))
-		require.Contains(t, st.LastRun.Error, "after 1m0s")
+		state := w.state("j")
+		require.Equal(t, 2*time.Minute+time.Second, state.LastRun.Ended.Sub(state.LastRun.Started))
+		require.Contains(t, state.LastRun.Error, "after 1m0s")
 	})
 }
 
@@ -265,8 +265,8 @@ func TestJitterDelaysStarts(t *testing.T) {
 		job := one(Job{Jitter: 40 * time.Second, Run: quick})
 		w.start("a", job)
 		time.Sleep(10*time.Minute + 59*time.Second)
-		st := w.requireBalanced("j", "* * * * *")
-		require.EqualValues(t, 10, st.Fired)
+		state := w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 10, state.Fired)
 		delays := map[time.Duration]bool{}
 		for _, e := range w.log.all(EventStarted) {
 			d := e.when.Sub(e.Run.Tick)
@@ -331,10 +331,10 @@ func TestStuckRunIsReported(t *testing.T) {
 		require.ErrorContains(t, err, `"j"`)
 		close(free)
 		synctest.Wait()
-		st := w.state("j")
-		require.Empty(t, st.Running, "it is recorded all the same")
-		require.True(t, st.LastRun.Stuck)
-		require.Equal(t, TimedOut, st.LastRun.Outcome)
+		state := w.state("j")
+		require.Empty(t, state.Running, "it is recorded all the same")
+		require.True(t, state.LastRun.Stuck)
+		require.Equal(t, TimedOut, state.LastRun.Outcome)
 	})
 }
 

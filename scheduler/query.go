@@ -30,8 +30,8 @@ func (s *Scheduler) State(ctx context.Context, name string) (State, error) {
 	if err := s.checkName(name); err != nil {
 		return State{}, failure.Wrap("state", s.Path(), err)
 	}
-	data, st, err := s.store.client.Get(ctx, s.store.nodes.Job(name))
-	return storedState(s.store.nodes, name, framework.Node{Data: data, Stat: st, Err: err})
+	data, stat, err := s.store.client.Get(ctx, s.store.nodes.Job(name))
+	return storedState(s.store.nodes, name, framework.Node{Data: data, Stat: stat, Err: err})
 }
 
 // Runs returns the latest runs of a job, the newest first: those that go on, and as many of those

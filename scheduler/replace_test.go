@@ -62,9 +62,9 @@ func TestManySchedulesAreReplacedWhileTheirJobsRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		before := map[string]int64{}
 		for _, j := range next {
-			st := w.state(j.Name)
-			require.Equal(t, j.Spec, st.Spec, j.Name)
-			before[j.Name] = st.Fired
+			state := w.state(j.Name)
+			require.Equal(t, j.Spec, state.Spec, j.Name)
+			before[j.Name] = state.Fired
 		}
 		time.Sleep(20 * time.Second)
 		for _, j := range next {

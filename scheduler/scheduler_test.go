@@ -30,12 +30,12 @@ func TestAWeekOfTicks(t *testing.T) {
 			require.Equal(t, began.Add(time.Duration(i+1)*time.Hour).UTC(), e.Run.Tick)
 			require.Equal(t, e.Run.Tick, e.when.UTC(), "on time")
 		}
-		st := w.requireBalanced("hourly", "0 * * * *")
-		require.EqualValues(t, 7*24, st.Fired)
-		require.Empty(t, st.Missed)
+		state := w.requireBalanced("hourly", "0 * * * *")
+		require.EqualValues(t, 7*24, state.Fired)
+		require.Empty(t, state.Missed)
 		got, err := a.State(t.Context(), "hourly")
 		require.NoError(t, err)
-		require.Equal(t, st.Last, got.Last)
+		require.Equal(t, state.Last, got.Last)
 		require.Equal(t, "a", got.LastRun.Runner)
 		require.Equal(t, "20000108T000000Z", strings.Split(got.LastRun.ID, "-")[0])
 		reports, err := a.Jobs(t.Context())
@@ -101,10 +101,10 @@ func TestOutcomes(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			w.start("a", jobs("j", "* * * * *", run))
 			time.Sleep(3*time.Minute + time.Second)
-			st := w.requireBalanced("j", "* * * * *")
-			require.EqualValues(t, 3, st.Fired, "it goes on")
-			require.Contains(t, st.LastRun.Error, says)
-			require.Equal(t, says == "", st.LastRun.Error == "")
+			state := w.requireBalanced("j", "* * * * *")
+			require.EqualValues(t, 3, state.Fired, "it goes on")
+			require.Contains(t, state.LastRun.Error, says)
+			require.Equal(t, says == "", state.LastRun.Error == "")
 			e := w.log.all(EventFinished)
 			require.Len(t, e, 3)
 			require.Equal(t, strings.Contains(says, "panicked") || says == "nil pointer" || says == "goroutine",
@@ -118,11 +118,11 @@ func TestATickDuringARunIsMissed(t *testing.T) {
 		w.start("a", jobs("j", "* * * * *", lasting(150*time.Second)))
 		time.Sleep(9*time.Minute + time.Second)
 		require.Equal(t, []string{"00:01:00", "00:04:00", "00:07:00"}, w.log.ticks())
-		st := w.requireBalanced("j", "* * * * *")
-		require.Equal(t, map[Reason]int64{ReasonOverlap: 6}, st.Missed)
-		require.Len(t, st.Gaps, 3, "ticks in a row are one gap")
+		state := w.requireBalanced("j", "* * * * *")
+		require.Equal(t, map[Reason]int64{ReasonOverlap: 6}, state.Missed)
+		require.Len(t, state.Gaps, 3, "ticks in a row are one gap")
 		require.Equal(t, Gap{From: at(t, "2000-01-01T00:02:00Z"), To: at(t, "2000-01-01T00:03:00Z"), Count: 2,
-			Reason: ReasonOverlap}, st.Gaps[0])
+			Reason: ReasonOverlap}, state.Gaps[0])
 	})
 }
 
@@ -136,18 +136,18 @@ func TestAfterAGapTheLatestTickIsRunIfItIsYoung(t *testing.T) {
 		time.Sleep(10*time.Minute + 10*time.Second) // 00:11:11
 		b := w.start("b", []Job{job})
 		require.Equal(t, []string{"00:01:00", "00:11:00"}, w.log.ticks())
-		st := w.requireBalanced("j", "* * * * *")
-		require.Len(t, st.Gaps, 1)
-		require.EqualValues(t, 9, st.Gaps[0].Count)
-		require.Equal(t, ReasonNoLeader, st.Gaps[0].Reason)
+		state := w.requireBalanced("j", "* * * * *")
+		require.Len(t, state.Gaps, 1)
+		require.EqualValues(t, 9, state.Gaps[0].Count)
+		require.Equal(t, ReasonNoLeader, state.Gaps[0].Reason)
 		b.stop()
 		require.NoError(t, <-b.done)
 		time.Sleep(10*time.Minute + 15*time.Second) // 00:21:26
 		w.start("c", []Job{job})
 		require.Len(t, w.log.ticks(), 2, "00:21:00 is too old")
-		st = w.requireBalanced("j", "* * * * *")
-		require.EqualValues(t, 10, st.Gaps[1].Count)
-		require.Equal(t, "00:21:00", st.Gaps[1].To.Format(time.TimeOnly))
+		state = w.requireBalanced("j", "* * * * *")
+		require.EqualValues(t, 10, state.Gaps[1].Count)
+		require.Equal(t, "00:21:00", state.Gaps[1].To.Format(time.TimeOnly))
 	})
 }
 
@@ -160,10 +160,10 @@ func TestAYearOfMissedSecondsIsOneGap(t *testing.T) {
 		time.Sleep(365 * 24 * time.Hour)
 		w.start("b", jobs("j", "* * * * * *", quick))
 		time.Sleep(time.Minute)
-		st := w.state("j")
-		require.Len(t, st.Gaps, 1)
-		require.Greater(t, st.Gaps[0].Count, int64(365*24*3600-10))
-		require.EqualValues(t, st.Last.Sub(st.Registered.Truncate(time.Second))/time.Second, st.Due())
+		state := w.state("j")
+		require.Len(t, state.Gaps, 1)
+		require.Greater(t, state.Gaps[0].Count, int64(365*24*3600-10))
+		require.EqualValues(t, state.Last.Sub(state.Registered.Truncate(time.Second))/time.Second, state.Due())
 	})
 }
 
@@ -199,8 +199,8 @@ func TestDisconnectedLeaderStopsRunsBeforeNextLeaderRuns(t *testing.T) {
 			require.Equal(t, "b", started[1].member)
 			require.True(t, finished[0].when.Before(started[1].when))
 			require.Greater(t, started[1].Run.Token, started[0].Run.Token)
-			st := w.requireBalanced("j", "*/20 * * * * *")
-			require.EqualValues(t, 1, st.Missed[ReasonRunnerLost])
+			state := w.requireBalanced("j", "*/20 * * * * *")
+			require.EqualValues(t, 1, state.Missed[ReasonRunnerLost])
 			a.link.Heal()
 		})
 	}
@@ -214,9 +214,9 @@ func TestStopDrains(t *testing.T) {
 		a.stop()
 		require.NoError(t, <-a.done)
 		require.Equal(t, 4*time.Second, time.Since(stopped))
-		st := w.state("j")
-		require.Nil(t, st.Running)
-		require.Empty(t, st.LastRun.Error)
+		state := w.state("j")
+		require.Nil(t, state.Running)
+		require.Empty(t, state.LastRun.Error)
 	})
 }
 
@@ -334,8 +334,8 @@ func TestATickAheadOfTheEnsemblesClockIsHeld(t *testing.T) {
 		require.NoError(t, <-a.done)
 		w.start("b", jobs("j", "*/30 * * * *", quick))
 		until(time.Now().Truncate(time.Hour).Add(95 * time.Minute))
-		st := w.requireBalanced("j", "*/30 * * * *")
-		require.Empty(t, st.Missed)
+		state := w.requireBalanced("j", "*/30 * * * *")
+		require.Empty(t, state.Missed)
 		require.Len(t, slices.Compact(w.log.ticks()), len(w.log.ticks()))
 	})
 }

@@ -43,7 +43,7 @@ func (c *stateCache) lock() (back func()) {
 // framework.ErrNewer.
 func (c *stateCache) readState(ctx context.Context, session *framework.Session) (jobState, error) {
 	if !c.known {
-		data, st, err := session.Get(ctx, c.node)
+		data, stat, err := session.Get(ctx, c.node)
 		if errors.Is(err, framework.ErrNoNode) {
 			_, name := znode.Split(c.node)
 			return jobState{}, fmt.Errorf("%w %q", errUnknownJob, name)
@@ -51,7 +51,7 @@ func (c *stateCache) readState(ctx context.Context, session *framework.Session) 
 		if err != nil {
 			return jobState{}, err
 		}
-		c.known, c.data, c.version, c.registered, c.created = true, data, st.Version, st.Ctime.UTC(), st.Czxid
+		c.known, c.data, c.version, c.registered, c.created = true, data, stat.Version, stat.Ctime.UTC(), stat.Czxid
 	}
 	state, err := decodeState(c.data)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *stateCache) writeState(ctx context.Context, session *framework.Session,
 		c.invalidate()
 		return framework.Stat{}, err
 	}
-	st := results[at].Stat
-	c.data, c.version = data, st.Version
-	return st, nil
+	stat := results[at].Stat
+	c.data, c.version = data, stat.Version
+	return stat, nil
 }

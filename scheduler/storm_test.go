@@ -186,12 +186,12 @@ func (s *storm) due() (n int64) {
 func (s *storm) judge(t *testing.T) {
 	var fired, lost int64
 	for name, spec := range stormJobs {
-		st := s.requireBalanced(name, spec)
-		require.Empty(t, st.Running)
-		fired += st.Fired
-		lost += st.Missed[ReasonRunnerLost]
-		s.requireGaps(t, name, spec, st)
-		t.Logf("%s: fired %d, missed %v", name, st.Fired, st.Missed)
+		state := s.requireBalanced(name, spec)
+		require.Empty(t, state.Running)
+		fired += state.Fired
+		lost += state.Missed[ReasonRunnerLost]
+		s.requireGaps(t, name, spec, state)
+		t.Logf("%s: fired %d, missed %v", name, state.Fired, state.Missed)
 	}
 	require.LessOrEqual(t, fired, int64(s.total), "what is stored as run has run")
 	require.GreaterOrEqual(t, fired+lost, int64(s.total), "what has run is stored")
@@ -200,9 +200,9 @@ func (s *storm) judge(t *testing.T) {
 }
 
 // requireGaps checks the stored gaps against the schedule and what has run.
-func (s *storm) requireGaps(t *testing.T, name, spec string, st State) {
+func (s *storm) requireGaps(t *testing.T, name, spec string, state State) {
 	schedule := parsed(t, spec, nil)
-	for _, g := range st.Gaps {
+	for _, g := range state.Gaps {
 		require.Equal(t, g.Count, schedule.findDueTicks(g.From.Add(-time.Second), g.To).count, "%s: %v", name, g)
 		if g.Reason == ReasonRunnerLost {
 			continue // it may have begun

@@ -63,7 +63,7 @@ func (r removedJobs) encode() ([]byte, error) {
 // the tombstones that it named stay until their jobs are registered and removed again.
 func (s *store) readRemoved(ctx context.Context, session *framework.Session) (removedJobs, int32, error) {
 	for {
-		data, st, err := session.Get(ctx, s.nodes.Removed())
+		data, stat, err := session.Get(ctx, s.nodes.Removed())
 		if errors.Is(err, framework.ErrNoNode) {
 			if err := s.createRecord(ctx, session, s.nodes.Removed(), removedJobs{}); err != nil {
 				return removedJobs{}, 0, err
@@ -77,7 +77,7 @@ func (s *store) readRemoved(ctx context.Context, session *framework.Session) (re
 		if errors.Is(err, framework.ErrBadRecord) {
 			list, err = removedJobs{}, nil
 		}
-		return list, st.Version, failure.Wrap("removed", s.nodes.Removed(), err)
+		return list, stat.Version, failure.Wrap("removed", s.nodes.Removed(), err)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestARunOfARemovedJobIsNotOverlappedByItsSuccessor(t *testing.T) {
 		runs, err := b.Runs(t.Context(), "j")
 		require.NoError(t, err)
 		require.EqualValues(t, 2, runs[len(runs)-1].Number, "numbers go on, and the former run is not in the history")
-		st := w.requireBalanced("j", "* * * * * *")
-		require.EqualValues(t, st.Number, st.Fired+1)
+		state := w.requireBalanced("j", "* * * * * *")
+		require.EqualValues(t, state.Number, state.Fired+1)
 	})
 }
 
@@ -70,10 +70,10 @@ func TestLostRunOfRemovedJobIsNotRepeated(t *testing.T) {
 		b.run(t)
 		time.Sleep(time.Minute)
 		require.Len(t, w.log.all(EventStarted), 1)
-		st := w.state("j")
-		require.Empty(t, st.Running, "its claim is gone with its session")
-		require.Zero(t, st.Due())
-		require.Zero(t, st.Failures)
+		state := w.state("j")
+		require.Empty(t, state.Running, "its claim is gone with its session")
+		require.Zero(t, state.Due())
+		require.Zero(t, state.Failures)
 	})
 }
 
@@ -227,11 +227,11 @@ func TestTombstonesAreBounded(t *testing.T) {
 }
 
 func TestATombstoneIsStoredAsThisReleaseWritesIt(t *testing.T) {
-	st := fullState(t)
-	st.markRemoved(at(t, "2026-05-04T10:17:00Z"))
-	st.Generation, st.Reregistered = 2, at(t, "2026-05-03T00:00:00Z")
-	st.Running[0].Generation = 2
-	data, err := st.encode()
+	state := fullState(t)
+	state.markRemoved(at(t, "2026-05-04T10:17:00Z"))
+	state.Generation, state.Reregistered = 2, at(t, "2026-05-03T00:00:00Z")
+	state.Running[0].Generation = 2
+	data, err := state.encode()
 	require.NoError(t, err)
 	want, err := os.ReadFile("testdata/tombstone-v1.json")
 	require.NoError(t, err)
@@ -239,8 +239,8 @@ func TestATombstoneIsStoredAsThisReleaseWritesIt(t *testing.T) {
 	again, err := decodeState(data)
 	require.NoError(t, err)
 	require.Empty(t, again.unknown)
-	require.Equal(t, st.Removed, again.Removed)
-	require.Equal(t, st.Removed, again.Paused, "an earlier release takes it for paused")
+	require.Equal(t, state.Removed, again.Removed)
+	require.Equal(t, state.Removed, again.Paused, "an earlier release takes it for paused")
 	require.True(t, again.Running[0].Replace, "and ends its runs")
 	again.Paused = time.Time{} // as an earlier release resumes it
 	data, err = again.encode()

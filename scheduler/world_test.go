@@ -158,20 +158,20 @@ func (m *actor) kill() {
 
 func (w *world) state(job string) State {
 	w.t.Helper()
-	st := w.stored(job)
-	return st.publicState(job)
+	state := w.stored(job)
+	return state.publicState(job)
 }
 
 func (w *world) stored(job string) jobState {
 	w.t.Helper()
 	n, ok := w.Node(testPath + "/jobs/" + job)
 	require.True(w.t, ok)
-	st, err := decodeState(n.Data)
+	state, err := decodeState(n.Data)
 	require.NoError(w.t, err)
-	if st.Registered = st.Reregistered; st.Registered.IsZero() {
-		st.Registered = time.UnixMilli(n.Stat.Ctime)
+	if state.Registered = state.Reregistered; state.Registered.IsZero() {
+		state.Registered = time.UnixMilli(n.Stat.Ctime)
 	}
-	return st
+	return state
 }
 
 // claims are the claims of a job's runs.
@@ -226,13 +226,13 @@ func jobs(name, spec string, run func(context.Context, Run) error) []Job {
 // requireBalanced checks that every tick of a job that was due was run or missed, once.
 func (w *world) requireBalanced(name, spec string) State {
 	w.t.Helper()
-	st := w.state(name)
+	state := w.state(name)
 	schedule, err := ParseSpec(spec, nil)
 	require.NoError(w.t, err)
 	var due int64
-	for t := schedule.Next(st.Registered); !t.After(st.Last); t = schedule.Next(t) {
+	for t := schedule.Next(state.Registered); !t.After(state.Last); t = schedule.Next(t) {
 		due++
 	}
-	require.Equal(w.t, due, st.Due(), fmt.Sprintf("%s: fired %d, missed %v", name, st.Fired, st.Missed))
-	return st
+	require.Equal(w.t, due, state.Due(), fmt.Sprintf("%s: fired %d, missed %v", name, state.Fired, state.Missed))
+	return state
 }

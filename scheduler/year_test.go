@@ -231,10 +231,10 @@ func (y *year) retire() {
 func (y *year) judge() {
 	var due, fired, missed int64
 	for _, j := range y.jobs {
-		st := y.requireBalanced(j.Name, j.Spec)
-		require.Empty(y.t, st.Running, j.Name)
-		due, fired = due+st.Due(), fired+st.Fired
-		for _, n := range st.Missed {
+		state := y.requireBalanced(j.Name, j.Spec)
+		require.Empty(y.t, state.Running, j.Name)
+		due, fired = due+state.Due(), fired+state.Fired
+		for _, n := range state.Missed {
 			missed += n
 		}
 		y.requireHistory(j)

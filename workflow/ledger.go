@@ -73,9 +73,9 @@ func (l *Ledger) Records(ctx context.Context) (records []StepRecord, err error) 
 
 func (l *Ledger) readRecords(ctx context.Context, s *framework.Session) (records []StepRecord, err error) {
 	created := map[string]int64{}
-	err = l.eachRecord(ctx, s, func(name string, r stepRecord, st framework.Stat) {
-		created[name] = st.Czxid
-		records = append(records, r.describe(name, st.Ctime))
+	err = l.eachRecord(ctx, s, func(name string, r stepRecord, stat framework.Stat) {
+		created[name] = stat.Czxid
+		records = append(records, r.describe(name, stat.Ctime))
 	})
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
@@ -86,7 +86,7 @@ func (l *Ledger) readRecords(ctx context.Context, s *framework.Session) (records
 
 // eachRecord calls f for each finished step.
 func (l *Ledger) eachRecord(ctx context.Context, s *framework.Session,
-	f func(name string, r stepRecord, st framework.Stat)) error {
+	f func(name string, r stepRecord, stat framework.Stat)) error {
 	nodes, err := l.stepNodes(ctx, s)
 	if err != nil || len(nodes) == 0 {
 		return err

@@ -56,9 +56,9 @@ type transition struct {
 // has ended. ErrAgain says that the transition was refused, since another client has changed
 // something, or that the outcome is unknown: read again. framework.ErrRefused says that the servers
 // refuse one of the caller's own operations.
-func (st *runStore) commit(ctx context.Context, s *framework.Session, t transition) error {
+func (store *runStore) commit(ctx context.Context, s *framework.Session, t transition) error {
 	for {
-		err := st.commitOnce(ctx, s, t)
+		err := store.commitOnce(ctx, s, t)
 		var refused *framework.TxError
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -82,10 +82,10 @@ func (st *runStore) commit(ctx context.Context, s *framework.Session, t transiti
 	}
 }
 
-func (st *runStore) commitOnce(ctx context.Context, s *framework.Session, t transition) error {
+func (store *runStore) commitOnce(ctx context.Context, s *framework.Session, t transition) error {
 	switch {
 	case t.item != nil:
-		q, err := st.queueOf(t.kind)
+		q, err := store.queueOf(t.kind)
 		if err != nil {
 			return err
 		}
@@ -128,11 +128,11 @@ func untilSettled(ctx context.Context) (within context.Context, stop func()) {
 // one that a repetition does not help. requestID is the UUID that attempt adds to the record's
 // requests: after a lost answer it shows whether the write was applied. It is "" if attempt sees by
 // itself what an earlier attempt has done.
-func (st *runStore) change(ctx context.Context, id, requestID string,
+func (store *runStore) change(ctx context.Context, id, requestID string,
 	attempt func(s *framework.Session, r storedRun) error) error {
 	var before *storedRun // as it was read before the write whose outcome is unknown, or nil
-	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		r, err := st.read(ctx, s, id)
+	return recipe.OnSession(ctx, store.client, func(s *framework.Session) error {
+		r, err := store.read(ctx, s, id)
 		switch {
 		case errors.Is(err, errNoRun) && before != nil:
 			return fmt.Errorf("%w: the run was removed before its record told what was done: %w",
@@ -159,37 +159,37 @@ func (st *runStore) change(ctx context.Context, id, requestID string,
 
 // resumeAfterTime makes a waiting run active: the time is over for which it waited, or the pause
 // after a failed attempt.
-func (st *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
+func (store *runStore) resumeAfterTime(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
 	r storedRun) error {
 	next := r.resume()
 	write, err := r.write(next)
 	if err == nil {
-		err = st.commit(ctx, s, transition{ops: []framework.Op{d.Guard(), write}})
+		err = store.commit(ctx, s, transition{ops: []framework.Op{d.Guard(), write}})
 	}
 	return err
 }
 
 // ackHeldItem acknowledges the item that a run has kept since it was cancelled while Active.
-func (st *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
+func (store *runStore) ackHeldItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
 	r storedRun) error {
 	next := r.runRecord
 	next.Held = false
 	write, err := r.write(next)
 	if err == nil {
-		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, delivery: d})
+		err = store.commit(ctx, s, transition{ops: []framework.Op{write}, delivery: d})
 	}
 	return err
 }
 
 // renewItem puts another item in the place of one that handle has given back, since the run could
 // not be executed then. The lost executors of the new item are counted from 0.
-func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
+func (store *runStore) renewItem(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem],
 	r storedRun) error {
 	next := r.runRecord
 	next.ItemNumber++
 	write, err := r.write(next)
 	if err == nil {
-		err = st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(r.id),
+		err = store.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(r.id),
 			delivery: d})
 	}
 	return err
@@ -200,20 +200,20 @@ func (st *runStore) renewItem(ctx context.Context, s *framework.Session, d *queu
 var errChanged = errors.New("the run's record was changed")
 
 // suspend lets an active run wait. It returns errChanged if something that it waits for has come.
-func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
+func (store *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
 	next runRecord) error {
 	next.State, next.Waited = Waiting, nil
-	ends, err := st.noteEnds(ctx, s, r, &next)
+	ends, err := store.noteEnds(ctx, s, r, &next)
 	if err != nil {
 		return err
 	}
-	checks, err := st.awaitedChecks(ctx, s, r, next.Waits)
+	checks, err := store.awaitedChecks(ctx, s, r, next.Waits)
 	if err != nil {
 		return err
 	}
 	checks = append(checks, ends...)
 	t := transition{delivery: d}
-	delay, timed, err := st.delayOf(ctx, s, next.Waits)
+	delay, timed, err := store.delayOf(ctx, s, next.Waits)
 	if err != nil {
 		return err
 	}
@@ -226,12 +226,12 @@ func (st *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.
 		return err
 	}
 	t.ops = append([]framework.Op{write}, checks...)
-	return st.commit(ctx, s, t)
+	return store.commit(ctx, s, t)
 }
 
 // delayOf returns the delay of the item that ends a wait at its earliest time. timed is false if
 // the wait has no time: then it has no item.
-func (st *runStore) delayOf(ctx context.Context, s *framework.Session, waits []runWait) (delay time.Duration,
+func (store *runStore) delayOf(ctx context.Context, s *framework.Session, waits []runWait) (delay time.Duration,
 	timed bool, err error) {
 	until := int64(0)
 	for _, w := range waits {
@@ -242,7 +242,7 @@ func (st *runStore) delayOf(ctx context.Context, s *framework.Session, waits []r
 	if until == 0 {
 		return 0, false, nil
 	}
-	now, err := st.now(ctx, s)
+	now, err := store.now(ctx, s)
 	return max(time.Millisecond, time.UnixMilli(until).Sub(now)), true, err
 }
 
@@ -250,7 +250,7 @@ func (st *runStore) delayOf(ctx context.Context, s *framework.Session, waits []r
 // while it did not wait. It returns the operations which refuse a transaction if the node that
 // counts them was changed since the executor has read it, or errChanged if it has changed already:
 // then maybe a child has ended that was not read.
-func (st *runStore) noteEnds(ctx context.Context, s *framework.Session, r storedRun,
+func (store *runStore) noteEnds(ctx context.Context, s *framework.Session, r storedRun,
 	next *runRecord) ([]framework.Op, error) {
 	isAwaited := func(w runWait) bool { return w.Child != "" }
 	isUnread := func(w runWait) bool { return r.ends.unended[w.Child] }
@@ -276,7 +276,7 @@ func (st *runStore) noteEnds(ctx context.Context, s *framework.Session, r stored
 // awaitedChecks returns the operations which refuse a transaction if something that a run waits for
 // has come meanwhile, or errChanged if it has come already. An older state, which it may read, is
 // refused.
-func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r storedRun,
+func (store *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r storedRun,
 	waits []runWait) (checks []framework.Op, err error) {
 	var nodes []string
 	for _, w := range waits {
@@ -284,7 +284,7 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 		case w.Signal != "":
 			nodes = append(nodes, znode.Join(r.node, w.signal().node(signalPrefix)))
 		case w.Child != "" && !r.ends.unended[w.Child]: // see noteEnds
-			nodes = append(nodes, st.runNode(w.Child))
+			nodes = append(nodes, store.runNode(w.Child))
 		}
 	}
 	found, err := s.GetAll(ctx, nodes...)
@@ -319,10 +319,10 @@ func (st *runStore) awaitedChecks(ctx context.Context, s *framework.Session, r s
 }
 
 // finish ends a run. If its parent waits for it, the parent becomes active in the same transaction.
-func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
+func (store *runStore) finish(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
 	next runRecord) error {
 	next.Waits, next.Waited = nil, nil
-	now, err := st.now(ctx, s)
+	now, err := store.now(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -330,15 +330,15 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 	if err != nil {
 		return err
 	}
-	dir := st.endedDir()
+	dir := store.endedDir()
 	if next.State == Failed {
-		dir = st.failedDir()
+		dir = store.failedDir()
 	}
 	// a run that is retried ends again
 	ended := fmt.Sprintf("%s/%s/%s,%d", dir, now.UTC().Format(minuteForm), r.id, r.stat.Version)
 	t := transition{delivery: d, ops: []framework.Op{write, framework.CreateOp(ended, nil, framework.Persistent)}}
 	if r.Parent != nil {
-		parent, err := st.read(ctx, s, r.Parent.ID)
+		parent, err := store.read(ctx, s, r.Parent.ID)
 		switch {
 		case errors.Is(err, errNoRun): // another run with the parent's id may wait for the end of this one
 		case err != nil:
@@ -358,13 +358,13 @@ func (st *runStore) finish(ctx context.Context, s *framework.Session, d *queue.D
 			}
 		}
 	}
-	return st.commit(ctx, s, t)
+	return store.commit(ctx, s, t)
 }
 
 // cancel ends a run that has not finished.
-func (st *runStore) cancel(ctx context.Context, id, reason string) error {
+func (store *runStore) cancel(ctx context.Context, id, reason string) error {
 	requestID := uuid.NewString()
-	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
+	return store.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
 		next := r.withRequest(requestID)
 		next.State, next.Error = Cancelled, stored.Shorten(reason, maxReason)
 		switch {
@@ -377,18 +377,18 @@ func (st *runStore) cancel(ctx context.Context, id, reason string) error {
 		default:
 			next.ItemNumber++ // the item of a wait with a time is an older one then
 		}
-		return st.finish(ctx, s, nil, r, next)
+		return store.finish(ctx, s, nil, r, next)
 	})
 }
 
 // requeue puts another item of an unfinished run into its queue, and makes the former item void.
-func (st *runStore) requeue(ctx context.Context, id string) error {
+func (store *runStore) requeue(ctx context.Context, id string) error {
 	requestID := uuid.NewString()
-	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
+	return store.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
 		if r.State.IsFinished() {
 			return fmt.Errorf("%w: it is %s", ErrFinished, r.State)
 		}
-		delay, timed, err := st.delayOf(ctx, s, r.Waits)
+		delay, timed, err := store.delayOf(ctx, s, r.Waits)
 		if err != nil || r.State == Waiting && !timed { // a signal or the end of a child puts its item
 			return err
 		}
@@ -398,7 +398,7 @@ func (st *runStore) requeue(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		return st.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(id),
+		return store.commit(ctx, s, transition{ops: []framework.Op{write}, kind: r.Workflow, item: next.item(id),
 			delay: delay})
 	})
 }
@@ -420,9 +420,9 @@ func WithRetryInput(input any) RetryOption {
 
 // retry makes a run active again that has finished, or waits after a failure. It deletes the
 // records from the step or wait on that has the name from.
-func (st *runStore) retry(ctx context.Context, id, from string, how retryOptions) error {
+func (store *runStore) retry(ctx context.Context, id, from string, how retryOptions) error {
 	requestID := uuid.NewString()
-	return st.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
+	return store.change(ctx, id, requestID, func(s *framework.Session, r storedRun) error {
 		afterFailure := r.waitsFor(func(w runWait) bool { return w.Retry })
 		switch {
 		case !r.State.IsFinished() && !afterFailure:
@@ -445,7 +445,7 @@ func (st *runStore) retry(ctx context.Context, id, from string, how retryOptions
 		if err != nil {
 			return err
 		}
-		nodes, err := st.nodesFrom(ctx, s, r, from)
+		nodes, err := store.nodesFrom(ctx, s, r, from)
 		if err != nil {
 			return err
 		}
@@ -455,7 +455,7 @@ func (st *runStore) retry(ctx context.Context, id, from string, how retryOptions
 			for _, node := range nodes[kept:] {
 				ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
 			}
-			if err := st.commit(ctx, s, transition{ops: ops}); err != nil {
+			if err := store.commit(ctx, s, transition{ops: ops}); err != nil {
 				return err
 			}
 			nodes = nodes[:kept]
@@ -464,17 +464,18 @@ func (st *runStore) retry(ctx context.Context, id, from string, how retryOptions
 		for _, node := range nodes {
 			t.ops = append(t.ops, framework.DeleteOp(node, framework.AnyVersion))
 		}
-		return st.commit(ctx, s, t)
+		return store.commit(ctx, s, t)
 	})
 }
 
 // nodesFrom returns the nodes of a step or a wait, and those of the steps, sleeps and expired waits
 // that were recorded later. Signals that have come are not among them.
-func (st *runStore) nodesFrom(ctx context.Context, s *framework.Session, r storedRun, from string) ([]string, error) {
+func (store *runStore) nodesFrom(ctx context.Context, s *framework.Session, r storedRun,
+	from string) ([]string, error) {
 	if from == "" {
 		return nil, nil
 	}
-	children, err := st.children(ctx, s, r.node)
+	children, err := store.children(ctx, s, r.node)
 	if err != nil {
 		return nil, err
 	}

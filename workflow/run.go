@@ -56,33 +56,33 @@ type runState struct {
 }
 
 // addWait notes that the run has to wait, and returns ErrWaiting.
-func (st *runState) addWait(w runWait) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.waits = append(st.waits, w)
+func (state *runState) addWait(w runWait) error {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.waits = append(state.waits, w)
 	return ErrWaiting
 }
 
 // awaited returns what the run has to wait for.
-func (st *runState) awaited() []runWait {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.waits
+func (state *runState) awaited() []runWait {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	return state.waits
 }
 
 // useTimer returns when a timer is over, and false if it has not begun. Each name may be used once.
-func (st *runState) useTimer(name numbered) (until time.Time, begun bool, err error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.used[name] {
+func (state *runState) useTimer(name numbered) (until time.Time, begun bool, err error) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	if state.used[name] {
 		return until, false, errRepeated
 	}
-	st.used[name] = true
-	until, begun = st.timers[name]
+	state.used[name] = true
+	until, begun = state.timers[name]
 	if begun {
 		return until, true, nil
 	}
-	if st.begun++; st.begun > maxTimers {
+	if state.begun++; state.begun > maxTimers {
 		return until, false, fmt.Errorf("%w: the run has %d sleeps and waits with a limit and may have no more",
 			framework.ErrTooLarge, maxTimers)
 	}
@@ -90,31 +90,31 @@ func (st *runState) useTimer(name numbered) (until time.Time, begun bool, err er
 }
 
 // nextSignal returns which signal of a name is awaited now, and that signal if it has come.
-func (st *runState) nextSignal(name string) (next numbered, s signalRecord, come bool) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.awaits[name]++
-	next = numbered{name, st.awaits[name]}
-	s, come = st.signals[next]
+func (state *runState) nextSignal(name string) (next numbered, s signalRecord, come bool) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.awaits[name]++
+	next = numbered{name, state.awaits[name]}
+	s, come = state.signals[next]
 	return next, s, come
 }
 
 // noteSignal notes a signal that was found or settled.
-func (st *runState) noteSignal(name numbered, s signalRecord) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.signals[name] = s
+func (state *runState) noteSignal(name numbered, s signalRecord) {
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	state.signals[name] = s
 }
 
 // openStoredRun makes the Run of an executor from the nodes below the run's node.
-func openStoredRun(ctx context.Context, s *framework.Session, st *runStore, r storedRun, e Executor) (*Run, error) {
-	run := &Run{newStepRecorder(&Ledger{client: st.client, path: r.node, tel: st.tel}, e, r.UUID),
-		&runState{store: st, stored: r, timers: map[numbered]time.Time{},
+func openStoredRun(ctx context.Context, s *framework.Session, store *runStore, r storedRun, e Executor) (*Run, error) {
+	run := &Run{newStepRecorder(&Ledger{client: store.client, path: r.node, tel: store.tel}, e, r.UUID),
+		&runState{store: store, stored: r, timers: map[numbered]time.Time{},
 			signals: map[numbered]signalRecord{}, awaits: map[string]int{}, used: map[numbered]bool{}}}
 	if r.stat.NumChildren == 0 {
 		return run, nil
 	}
-	children, err := st.childrenOnce(ctx, s, r)
+	children, err := store.childrenOnce(ctx, s, r)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, recipe.ErrAgain
 	}

@@ -31,18 +31,18 @@ func TestNodesOfNumberedSignals(t *testing.T) {
 // TestASleepCountsOnce: a run that has nearly as many sleeps as it may have uses them again each
 // time its function is called.
 func TestASleepCountsOnce(t *testing.T) {
-	st := &runState{timers: map[numbered]time.Time{}, used: map[numbered]bool{}, begun: maxTimers - 1}
+	state := &runState{timers: map[numbered]time.Time{}, used: map[numbered]bool{}, begun: maxTimers - 1}
 	for i := range maxTimers - 1 {
-		st.timers[numbered{fmt.Sprint(i), 1}] = time.Now()
+		state.timers[numbered{fmt.Sprint(i), 1}] = time.Now()
 	}
-	for name := range st.timers {
-		_, begun, err := st.useTimer(name)
+	for name := range state.timers {
+		_, begun, err := state.useTimer(name)
 		require.NoError(t, err)
 		require.True(t, begun)
 	}
-	_, begun, err := st.useTimer(numbered{"one more", 1})
+	_, begun, err := state.useTimer(numbered{"one more", 1})
 	require.NoError(t, err)
 	require.False(t, begun)
-	_, _, err = st.useTimer(numbered{"one too many", 1})
+	_, _, err = state.useTimer(numbered{"one too many", 1})
 	require.ErrorIs(t, err, framework.ErrTooLarge)
 }

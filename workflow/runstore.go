@@ -59,28 +59,28 @@ const (
 	readAtOnce  = 500       // how many runs are read before they are used
 )
 
-func (st *runStore) shardDir(n int) string { return fmt.Sprintf("%s/runs/%02x", st.path, n) }
+func (store *runStore) shardDir(n int) string { return fmt.Sprintf("%s/runs/%02x", store.path, n) }
 
-func (st *runStore) runNode(id string) string {
+func (store *runStore) runNode(id string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(id))
-	return znode.Join(st.shardDir(int(h.Sum32()%shards)), id)
+	return znode.Join(store.shardDir(int(h.Sum32()%shards)), id)
 }
 
-func (st *runStore) queuePath(kind string) string { return st.path + "/queues/" + kind }
+func (store *runStore) queuePath(kind string) string { return store.path + "/queues/" + kind }
 
-func (st *runStore) endedDir() string { return st.path + "/ended" }
+func (store *runStore) endedDir() string { return store.path + "/ended" }
 
-func (st *runStore) failedDir() string { return st.path + "/failed" }
+func (store *runStore) failedDir() string { return store.path + "/failed" }
 
-func (st *runStore) keptDir() string { return st.path + "/kept" }
+func (store *runStore) keptDir() string { return store.path + "/kept" }
 
 // checkKnown refuses a kind that no process has worked on.
-func (st *runStore) checkKnown(ctx context.Context, s *framework.Session, kind string) error {
-	if st.isRegistered(kind) {
+func (store *runStore) checkKnown(ctx context.Context, s *framework.Session, kind string) error {
+	if store.isRegistered(kind) {
 		return nil
 	}
-	path := st.queuePath(kind)
+	path := store.queuePath(kind)
 	err := s.Sync(ctx, path)
 	if err == nil {
 		_, err = s.Exists(ctx, path)
@@ -92,27 +92,27 @@ func (st *runStore) checkKnown(ctx context.Context, s *framework.Session, kind s
 }
 
 // queueOf returns the queue of a kind's runs.
-func (st *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.closed {
+func (store *runStore) queueOf(kind string) (*queue.Queue[runItem], error) {
+	store.mu.Lock()
+	defer store.mu.Unlock()
+	if store.closed {
 		return nil, errClosed
 	}
-	q := st.queues[kind]
+	q := store.queues[kind]
 	if q == nil {
-		q = queue.New(st.client, st.queuePath(kind), codec.JSON[runItem](), queue.WithOrder(queue.Parallel),
+		q = queue.New(store.client, store.queuePath(kind), codec.JSON[runItem](), queue.WithOrder(queue.Parallel),
 			queue.WithMaxInFlight(MaxWorkers))
-		st.queues[kind] = q
+		store.queues[kind] = q
 	}
 	return q, nil
 }
 
 // close closes the queues.
-func (st *runStore) close(ctx context.Context) error {
-	st.mu.Lock()
-	st.closed = true
-	queues := st.queues
-	st.mu.Unlock()
+func (store *runStore) close(ctx context.Context) error {
+	store.mu.Lock()
+	store.closed = true
+	queues := store.queues
+	store.mu.Unlock()
 	errs := make(chan error, len(queues))
 	for _, q := range queues {
 		go func() { errs <- q.Close(ctx) }()
@@ -127,19 +127,19 @@ func (st *runStore) close(ctx context.Context) error {
 // now is the ensemble's time. It asks the ensemble, with a write, once in each session and at most
 // once an hour. After a suspension of the machine that its session has survived, the time may be
 // behind by as long as that.
-func (st *runStore) now(ctx context.Context, s *framework.Session) (time.Time, error) {
-	st.mu.Lock()
-	isCurrent := st.clockSession == s.ID() && st.clock.Age() <= clockMaxAge
-	st.mu.Unlock()
+func (store *runStore) now(ctx context.Context, s *framework.Session) (time.Time, error) {
+	store.mu.Lock()
+	isCurrent := store.clockSession == s.ID() && store.clock.Age() <= clockMaxAge
+	store.mu.Unlock()
 	if !isCurrent {
-		if _, err := st.clock.ReadTime(ctx, s, st.endedDir()); err != nil {
+		if _, err := store.clock.ReadTime(ctx, s, store.endedDir()); err != nil {
 			return time.Time{}, err
 		}
-		st.mu.Lock()
-		st.clockSession = s.ID()
-		st.mu.Unlock()
+		store.mu.Lock()
+		store.clockSession = s.ID()
+		store.mu.Unlock()
 	}
-	return st.clock.Now(), nil
+	return store.clock.Now(), nil
 }
 
 // storedRun is a run as it was read.
@@ -159,16 +159,16 @@ type childEnds struct {
 }
 
 // read reads a run behind a sync. A missing one is framework.ErrNotFound.
-func (st *runStore) read(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
-	if err := s.Sync(ctx, st.runNode(id)); err != nil {
+func (store *runStore) read(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
+	if err := s.Sync(ctx, store.runNode(id)); err != nil {
 		return r, err
 	}
-	return st.readWithoutSync(ctx, s, id)
+	return store.readWithoutSync(ctx, s, id)
 }
 
 // readWithoutSync reads a run as the session's server has it, which may be behind.
-func (st *runStore) readWithoutSync(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
-	r.id, r.node = id, st.runNode(id)
+func (store *runStore) readWithoutSync(ctx context.Context, s *framework.Session, id string) (r storedRun, err error) {
+	r.id, r.node = id, store.runNode(id)
 	data, stat, err := s.Get(ctx, r.node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return r, fmt.Errorf("%w: %q", errNoRun, id)
@@ -201,7 +201,7 @@ type childNode struct {
 }
 
 // children are the nodes below a run, in the order in which they were made.
-func (st *runStore) children(ctx context.Context, s *framework.Session, node string) ([]childNode, error) {
+func (store *runStore) children(ctx context.Context, s *framework.Session, node string) ([]childNode, error) {
 	names, _, err := s.Children(ctx, node)
 	if err != nil {
 		return nil, err
@@ -231,12 +231,12 @@ func sortByAge(children []childNode) {
 }
 
 // childrenOnce is children. It does not read nodes again that this process has read before.
-func (st *runStore) childrenOnce(ctx context.Context, s *framework.Session, r storedRun) ([]childNode, error) {
+func (store *runStore) childrenOnce(ctx context.Context, s *framework.Session, r storedRun) ([]childNode, error) {
 	names, list, err := s.Children(ctx, r.node)
 	if err != nil {
 		return nil, err
 	}
-	known := st.records.get(r.node, r.stat.Czxid, list, len(names))
+	known := store.records.get(r.node, r.stat.Czxid, list, len(names))
 	children, nodes := make([]childNode, 0, len(names)), make(map[string]framework.Node, len(names))
 	var unread, paths []string
 	for _, name := range names {
@@ -259,7 +259,7 @@ func (st *runStore) childrenOnce(ctx context.Context, s *framework.Session, r st
 			nodes[unread[i]] = n
 		}
 	}
-	st.records.put(r.node, r.stat.Czxid, list, len(names), nodes)
+	store.records.put(r.node, r.stat.Czxid, list, len(names), nodes)
 	sortByAge(children)
 	return children, nil
 }

@@ -14,13 +14,13 @@ import (
 
 // signal creates a signal's node. If the run waits for the signal, the run becomes active in the
 // same transaction.
-func (st *runStore) signal(ctx context.Context, id, name string, given signalRecord) error {
+func (store *runStore) signal(ctx context.Context, id, name string, given signalRecord) error {
 	record, err := encodeRecord(given)
 	if err != nil {
 		return err
 	}
-	return st.change(ctx, id, "", func(s *framework.Session, r storedRun) error {
-		next, isGiven, err := st.nextSignal(ctx, s, r, name, given)
+	return store.change(ctx, id, "", func(s *framework.Session, r storedRun) error {
+		next, isGiven, err := store.nextSignal(ctx, s, r, name, given)
 		switch {
 		case err != nil || isGiven: // maybe by an earlier attempt
 			return err
@@ -29,24 +29,26 @@ func (st *runStore) signal(ctx context.Context, id, name string, given signalRec
 		}
 		create := framework.CreateOp(znode.Join(r.node, next.node(signalPrefix)), record, framework.Persistent)
 		isAwaited := r.waitsFor(func(w runWait) bool { return w.signal() == next })
-		if err := st.checkRoomForSignal(ctx, s, r, isAwaited); err != nil {
+		if err := store.checkRoomForSignal(ctx, s, r, isAwaited); err != nil {
 			return err
 		}
 		if !isAwaited {
-			return st.commit(ctx, s, transition{ops: []framework.Op{r.unchanged(), create}})
+			return store.commit(ctx, s, transition{ops: []framework.Op{r.unchanged(), create}})
 		}
 		awake := r.activate()
 		wake, err := r.write(awake)
 		if err != nil {
 			return err
 		}
-		return st.commit(ctx, s, transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: awake.item(id)})
+		return store.commit(ctx, s,
+			transition{ops: []framework.Op{wake, create}, kind: r.Workflow, item: awake.item(id)})
 	})
 }
 
 // checkRoomForSignal refuses a signal to a run that has too many. Steps and timers have limits of
 // their own, so that the signals of others do not end a run.
-func (st *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session, r storedRun, isAwaited bool) error {
+func (store *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session, r storedRun,
+	isAwaited bool) error {
 	if r.stat.NumChildren < maxSignals || isAwaited && r.stat.NumChildren < maxChildren {
 		return nil
 	}
@@ -68,7 +70,7 @@ func (st *runStore) checkRoomForSignal(ctx context.Context, s *framework.Session
 // nextSignal finds the number that a signal gets among those of its name: the lowest one that is
 // free. If the run has the signal already, isGiven is true; with other data the error is
 // ErrSignalled.
-func (st *runStore) nextSignal(ctx context.Context, s *framework.Session, r storedRun, name string,
+func (store *runStore) nextSignal(ctx context.Context, s *framework.Session, r storedRun, name string,
 	given signalRecord) (next numbered, isGiven bool, err error) {
 	next = numbered{name, 1}
 	first := znode.Join(r.node, next.node(signalPrefix))

@@ -94,7 +94,8 @@ func WithOps(ops ...framework.Op) StartOption {
 // start makes a run, unless it exists with the same kind, input and parent. It returns what is
 // stored. With operations of the caller an existing run is ErrIDInUse, unless this call has made
 // it.
-func (st *runStore) start(ctx context.Context, id string, r runRecord, cfg startOptions) (stored storedRun, err error) {
+func (store *runStore) start(ctx context.Context, id string, r runRecord,
+	cfg startOptions) (stored storedRun, err error) {
 	r = r.begin()
 	var signals []framework.Op
 	for name, data := range cfg.signals {
@@ -103,17 +104,17 @@ func (st *runStore) start(ctx context.Context, id string, r runRecord, cfg start
 			return stored, err
 		}
 		signals = append(signals,
-			framework.CreateOp(znode.Join(st.runNode(id), signalPrefix+name), record, framework.Persistent))
+			framework.CreateOp(znode.Join(store.runNode(id), signalPrefix+name), record, framework.Persistent))
 	}
-	err = recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
+	err = recipe.OnSession(ctx, store.client, func(s *framework.Session) error {
 		if cfg.delay > 0 && r.State == Active {
-			now, err := st.now(ctx, s)
+			now, err := store.now(ctx, s)
 			if err != nil {
 				return err
 			}
 			r.State, r.Waits = Waiting, []runWait{{Until: now.Add(cfg.delay).UnixMilli() + 1}}
 		}
-		stored, err = st.startOnce(ctx, s, id, r, startOps{own: signals, callers: cfg.with})
+		stored, err = store.startOnce(ctx, s, id, r, startOps{own: signals, callers: cfg.with})
 		return err
 	}, failure.IsTransient)
 	switch {
@@ -126,7 +127,7 @@ func (st *runStore) start(ctx context.Context, id string, r runRecord, cfg start
 		return stored, err
 	}
 	for name, data := range cfg.signals {
-		if err := st.signal(ctx, id, name, signalRecord{Data: data}); err != nil {
+		if err := store.signal(ctx, id, name, signalRecord{Data: data}); err != nil {
 			return stored, err
 		}
 	}
@@ -140,20 +141,20 @@ type startOps struct{ guards, own, callers []framework.Op }
 
 // startOnce makes a run, or reads the one that exists. A *framework.TxError says that the servers
 // refuse one of the guards.
-func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id string, r runRecord,
+func (store *runStore) startOnce(ctx context.Context, s *framework.Session, id string, r runRecord,
 	with startOps) (stored storedRun, err error) {
 	data, err := r.encode()
 	if err != nil {
 		return stored, err
 	}
-	delay, _, err := st.delayOf(ctx, s, r.Waits)
+	delay, _, err := store.delayOf(ctx, s, r.Waits)
 	if err != nil {
 		return stored, err
 	}
-	node := st.runNode(id)
+	node := store.runNode(id)
 	ops := slices.Concat(with.guards, []framework.Op{framework.CreateOp(node, data, framework.Persistent)}, with.own,
 		with.callers)
-	err = st.commit(ctx, s, transition{kind: r.Workflow, item: r.item(id), delay: delay, ops: ops,
+	err = store.commit(ctx, s, transition{kind: r.Workflow, item: r.item(id), delay: delay, ops: ops,
 		callerOps: len(with.callers)})
 	var refused *framework.TxError
 	switch {
@@ -164,17 +165,18 @@ func (st *runStore) startOnce(ctx context.Context, s *framework.Session, id stri
 	case !errors.Is(err, recipe.ErrAgain):
 		return stored, err
 	}
-	stored, err = st.read(ctx, s, id)
+	stored, err = store.read(ctx, s, id)
 	if errors.Is(err, errNoRun) {
-		return st.readFormer(ctx, s, id, r)
+		return store.readFormer(ctx, s, id, r)
 	}
 	return stored, err
 }
 
 // readFormer reads what has stayed of a run that was removed. A run that was started as r counts as
 // one that exists, in a record without a UUID.
-func (st *runStore) readFormer(ctx context.Context, s *framework.Session, id string, r runRecord) (storedRun, error) {
-	node := st.runNode(id)
+func (store *runStore) readFormer(ctx context.Context, s *framework.Session, id string,
+	r runRecord) (storedRun, error) {
+	node := store.runNode(id)
 	data, _, err := s.Get(ctx, node)
 	if errors.Is(err, framework.ErrNoNode) {
 		return storedRun{}, recipe.ErrAgain

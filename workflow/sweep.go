@@ -212,10 +212,10 @@ func (w *sweeper) existingParents(ctx context.Context, runs []endedRun) (map[par
 }
 
 // removeFinished deletes a finished run whose parent is gone.
-func (st *runStore) removeFinished(ctx context.Context, id string) error {
+func (store *runStore) removeFinished(ctx context.Context, id string) error {
 	removing := "" // the UUID of the run that an earlier attempt may have removed
-	return recipe.OnSession(ctx, st.client, func(s *framework.Session) error {
-		r, err := st.read(ctx, s, id)
+	return recipe.OnSession(ctx, store.client, func(s *framework.Session) error {
+		r, err := store.read(ctx, s, id)
 		if removing != "" && (errors.Is(err, errNoRun) || err == nil && r.UUID != removing) {
 			return nil
 		}
@@ -225,7 +225,7 @@ func (st *runStore) removeFinished(ctx context.Context, id string) error {
 		case !r.State.IsFinished():
 			return fmt.Errorf("%w: it is %s", ErrUnfinished, r.State)
 		case r.Parent != nil:
-			parent, err := st.read(ctx, s, r.Parent.ID)
+			parent, err := store.read(ctx, s, r.Parent.ID)
 			if err == nil && parent.UUID == r.Parent.UUID {
 				return fmt.Errorf("%w: its parent %q exists, and may ask for its outcome: remove that first",
 					ErrUnfinished, r.Parent.ID)
@@ -235,7 +235,7 @@ func (st *runStore) removeFinished(ctx context.Context, id string) error {
 			}
 		}
 		removing = r.UUID
-		return st.remove(ctx, s, r)
+		return store.remove(ctx, s, r)
 	}, failure.IsTransient)
 }
 
@@ -244,8 +244,8 @@ func (st *runStore) removeFinished(ctx context.Context, id string) error {
 // records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes
 // first: a Retry between these goes on at the first step whose record is gone. A *framework.TxError
 // says that the servers refuse one of the guards.
-func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRun, guards ...framework.Op) error {
-	children, err := st.children(ctx, s, r.node)
+func (store *runStore) remove(ctx context.Context, s *framework.Session, r storedRun, guards ...framework.Op) error {
+	children, err := store.children(ctx, s, r.node)
 	if err != nil {
 		return ignoreNoNode(err)
 	}
@@ -258,13 +258,13 @@ func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRu
 			ops = append(ops, framework.DeleteOp(znode.Join(r.node, c.name), framework.AnyVersion))
 		}
 		if len(children) == 0 {
-			last, err := st.removalOps(ctx, s, r)
+			last, err := store.removalOps(ctx, s, r)
 			if err != nil {
 				return err
 			}
 			ops = append(ops, last...)
 		}
-		err := st.commit(ctx, s, transition{ops: ops})
+		err := store.commit(ctx, s, transition{ops: ops})
 		var refused *framework.TxError
 		switch {
 		case errors.As(err, &refused) && refused.Index < len(guards):
@@ -277,8 +277,8 @@ func (st *runStore) remove(ctx context.Context, s *framework.Session, r storedRu
 
 // removalOps are the operations that delete the node of a run, or put what stays of the run into
 // its place.
-func (st *runStore) removalOps(ctx context.Context, s *framework.Session, r storedRun) ([]framework.Op, error) {
-	now, err := st.now(ctx, s)
+func (store *runStore) removalOps(ctx context.Context, s *framework.Session, r storedRun) ([]framework.Op, error) {
+	now, err := store.now(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (st *runStore) removalOps(ctx context.Context, s *framework.Session, r stor
 		return []framework.Op{framework.DeleteOp(r.node, r.stat.Version)}, nil
 	}
 	data, err := encodeRecord(former)
-	entry := fmt.Sprintf("%s/%s/%s,%d", st.keptDir(), until.UTC().Format(minuteForm), r.id, r.stat.Version)
+	entry := fmt.Sprintf("%s/%s/%s,%d", store.keptDir(), until.UTC().Format(minuteForm), r.id, r.stat.Version)
 	return []framework.Op{framework.SetOp(r.node, data, r.stat.Version),
 		framework.CreateOp(entry, nil, framework.Persistent)}, err
 }

@@ -246,12 +246,12 @@ func (r *Run) childResult(ctx context.Context, name, kind string, input any) (js
 // findOrStartChild reads a child, or starts it with record if it is missing. It reads without a
 // sync: the executor has read its run behind one, and with an older state of the child the run does
 // not wait. The child keeps its input: another release may have another one.
-func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, id string, record runRecord,
+func (store *runStore) findOrStartChild(ctx context.Context, s *framework.Session, id string, record runRecord,
 	guards []framework.Op) (child storedRun, err error) {
-	child, err = st.readWithoutSync(ctx, s, id)
+	child, err = store.readWithoutSync(ctx, s, id)
 	if errors.Is(err, errNoRun) {
-		if err = st.checkKnown(ctx, s, record.Workflow); err == nil {
-			child, err = st.startOnce(ctx, s, id, record, startOps{guards: guards})
+		if err = store.checkKnown(ctx, s, record.Workflow); err == nil {
+			child, err = store.startOnce(ctx, s, id, record, startOps{guards: guards})
 		}
 	}
 	switch {
@@ -265,7 +265,7 @@ func (st *runStore) findOrStartChild(ctx context.Context, s *framework.Session, 
 		// one of a former run with the parent's id keeps its name until it has finished
 		return child, nil
 	}
-	if err := st.remove(ctx, s, child, guards...); err != nil {
+	if err := store.remove(ctx, s, child, guards...); err != nil {
 		return child, err
 	}
 	return child, recipe.ErrAgain

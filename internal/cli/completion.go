@@ -105,8 +105,8 @@ func FindCompletions(ctx context.Context, cmd *cobra.Command, base, begun string
 	if path == "" {
 		path = "/"
 	}
-	st, err := client.Exists(ctx, path)
-	if err != nil || st.NumChildren > maxNamesToOffer {
+	stat, err := client.Exists(ctx, path)
+	if err != nil || stat.NumChildren > maxNamesToOffer {
 		return nil
 	}
 	names, _, err := client.Children(ctx, path)

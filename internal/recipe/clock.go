@@ -58,7 +58,7 @@ func (c *EnsembleClock) ReadTime(ctx context.Context, s *framework.Session, dir 
 			return time.Time{}, err
 		}
 		requested := time.Now()
-		st, err := s.Set(ctx, dir, nil, framework.AnyVersion)
+		stat, err := s.Set(ctx, dir, nil, framework.AnyVersion)
 		// a second write does no harm
 		unknown := errors.Is(err, framework.ErrOutcomeUnknown) && ctx.Err() == nil && s.Err() == nil
 		switch {
@@ -67,7 +67,7 @@ func (c *EnsembleClock) ReadTime(ctx context.Context, s *framework.Session, dir 
 		case err != nil:
 			return time.Time{}, err
 		}
-		stamp := st.Mtime.UTC()
+		stamp := stat.Mtime.UTC()
 		c.AddStamp(stamp, requested)
 		return stamp, nil
 	}

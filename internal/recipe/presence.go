@@ -18,9 +18,9 @@ import (
 // reads the node again at once. Any other error ends the watch, as does the end of ctx or of the
 // session, or a refusal of the servers.
 func WatchUntilGone(ctx context.Context, s *framework.Session, node primitives.Created,
-	seen func(data []byte, st framework.Stat) error) error {
+	seen func(data []byte, stat framework.Stat) error) error {
 	for {
-		data, st, w, err := s.WatchData(ctx, node.Path)
+		data, stat, w, err := s.WatchData(ctx, node.Path)
 		if errors.Is(err, framework.ErrNoNode) {
 			return nodeGone(node)
 		}
@@ -28,10 +28,10 @@ func WatchUntilGone(ctx context.Context, s *framework.Session, node primitives.C
 			return err
 		}
 		switch {
-		case node.Zxid != 0 && st.Czxid != node.Zxid:
+		case node.Zxid != 0 && stat.Czxid != node.Zxid:
 			err = nodeGone(node)
 		case seen != nil:
-			err = seen(data, st)
+			err = seen(data, stat)
 		}
 		if err != nil {
 			w.Stop()

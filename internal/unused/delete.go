@@ -164,9 +164,9 @@ func EnsembleTime(ctx context.Context, client *framework.Client, dir string) (no
 		!errors.Is(err, framework.ErrNodeExists) {
 		return time.Time{}, fmt.Errorf("read the servers' time: %w", err)
 	}
-	st, err := client.Exists(ctx, node)
+	stat, err := client.Exists(ctx, node)
 	if err == nil {
 		err = client.DeleteIfPresent(ctx, node)
 	}
-	return st.Ctime, err
+	return stat.Ctime, err
 }

@@ -227,12 +227,12 @@ func (f *finder) timeAfter(zxid int64) (time.Time, bool) {
 // is known.
 func (f *finder) lastUse(nodes []string) (latest time.Time, known bool) {
 	for _, path := range nodes {
-		st := f.nodes[path].Stat
-		children, ok := f.timeAfter(st.Pzxid)
+		stat := f.nodes[path].Stat
+		children, ok := f.timeAfter(stat.Pzxid)
 		if !ok {
 			return time.Time{}, false
 		}
-		for _, t := range []time.Time{st.Ctime, st.Mtime, children} {
+		for _, t := range []time.Time{stat.Ctime, stat.Mtime, children} {
 			if t.After(latest) {
 				latest = t
 			}

@@ -58,14 +58,14 @@ func (l *Line) First(ctx context.Context, client *framework.Client, names []stri
 		return nil, err
 	}
 	for _, path := range paths {
-		data, st, err := client.Get(ctx, path)
+		data, stat, err := client.Get(ctx, path)
 		if errors.Is(err, framework.ErrNoNode) { // deleted meanwhile
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		first := newEntry(path, data, st)
+		first := newEntry(path, data, stat)
 		return &first, nil
 	}
 	return nil, nil
@@ -86,6 +86,6 @@ func (l *Line) InOrder(names []string) ([]string, error) {
 }
 
 // newEntry returns the entry of a node that was read.
-func newEntry(path string, data []byte, st framework.Stat) Entry {
-	return Entry{Node: path, Token: st.Czxid, Session: st.EphemeralOwner, Data: data}
+func newEntry(path string, data []byte, stat framework.Stat) Entry {
+	return Entry{Node: path, Token: stat.Czxid, Session: stat.EphemeralOwner, Data: data}
 }

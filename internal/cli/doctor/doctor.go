@@ -320,9 +320,9 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 		err = client.Create(ctx, node, nil, framework.Ephemeral)
 	}
 	took := time.Since(began)
-	var st framework.Stat
+	var stat framework.Stat
 	if err == nil {
-		st, err = client.Exists(ctx, node)
+		stat, err = client.Exists(ctx, node)
 	}
 	if err == nil {
 		err = client.Delete(ctx, node, framework.AnyVersion)
@@ -356,7 +356,7 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 	if err != nil {
 		return err
 	}
-	switch ahead := began.Add(took / 2).Sub(st.Ctime); {
+	switch ahead := began.Add(took / 2).Sub(stat.Ctime); {
 	case ahead.Abs() < badClock+took:
 		return d.good("clock", "the same as the ensemble's, within %v",
 			(time.Second + took).Round(100*time.Millisecond))

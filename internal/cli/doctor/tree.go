@@ -80,9 +80,9 @@ func (d *diagnoses) walkTree(ctx context.Context, client *framework.Client, root
 		}
 		var dirs []listedDir
 		for i, path := range level {
-			st, err := nodes[i].Stat, nodes[i].Err
+			stat, err := nodes[i].Stat, nodes[i].Err
 			if errors.Is(err, framework.ErrNoAuth) || errors.Is(err, framework.ErrTooLarge) {
-				st, err = client.Exists(ctx, path) // which needs no permission
+				stat, err = client.Exists(ctx, path) // which needs no permission
 			}
 			if errors.Is(err, framework.ErrNoNode) {
 				continue
@@ -91,21 +91,21 @@ func (d *diagnoses) walkTree(ctx context.Context, client *framework.Client, root
 				return err
 			}
 			f.nodes++
-			if st.EphemeralOwner != 0 {
+			if stat.EphemeralOwner != 0 {
 				f.ephemeral++
-				f.sessions[st.EphemeralOwner] += len(path) + perNameOverhead
+				f.sessions[stat.EphemeralOwner] += len(path) + perNameOverhead
 			}
-			if st.DataLength > largeData {
+			if stat.DataLength > largeData {
 				if err := d.bad("size", "store less in it: the servers refuse more than 1 MiB (jute.maxbuffer)",
-					"%s has %d bytes of data", path, st.DataLength); err != nil {
+					"%s has %d bytes of data", path, stat.DataLength); err != nil {
 					return err
 				}
 			}
-			if st.NumChildren > 0 {
+			if stat.NumChildren > 0 {
 				if len(d.directories) < maxACLs {
 					d.directories = append(d.directories, path)
 				}
-				dirs = append(dirs, listedDir{path, int(st.NumChildren)})
+				dirs = append(dirs, listedDir{path, int(stat.NumChildren)})
 			}
 		}
 		if f.left != "" {

@@ -103,7 +103,7 @@ func (w *treeWatcher) look(ctx context.Context, s *framework.Session, path strin
 	} else if len(w.known) >= w.most && !slices.Contains(w.roots(), path) {
 		return w.leaveOut(path)
 	}
-	data, st, changed, err := s.WatchData(ctx, path)
+	data, stat, changed, err := s.WatchData(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return w.lookAtMissing(ctx, s, path)
 	}
@@ -114,14 +114,14 @@ func (w *treeWatcher) look(ctx context.Context, s *framework.Session, path strin
 	if err != nil {
 		return err
 	}
-	n := &watchedNode{Stat: st, seen: s.Epoch()}
+	n := &watchedNode{Stat: stat, seen: s.Epoch()}
 	stopData := w.forward(path, changed)
 	n.stop = stopData
 	w.known[path] = n
 	if err := w.compare(path, before, n, data); err != nil {
 		return err
 	}
-	if st.EphemeralOwner != 0 {
+	if stat.EphemeralOwner != 0 {
 		return nil
 	}
 	names, _, listed, err := s.WatchChildren(ctx, path)

@@ -6,35 +6,35 @@ var barrierMutants = []mutant{
 		promise: "A round of a double barrier begins for all or for none",
 		name:    "a withdrawal does not check the phase", file: "barrier/roundmember.go",
 		test: "TestRoundStartingDuringWithdrawalIsEntered",
-		old:  "framework.CheckOp(m.b.path, st.phase), framework.DeleteOp(m.node",
+		old:  "framework.CheckOp(m.b.path, state.phase), framework.DeleteOp(m.node",
 		new:  "framework.CheckOp(m.b.path, framework.AnyVersion), framework.DeleteOp(m.node",
 	},
 	{
 		promise: "A round of a double barrier begins for all or for none",
 		name:    "a lost place is given up though a round may have begun with it", file: "barrier/roundmember.go",
 		test: "TestMemberReturningToItsRoundHasDiedInside",
-		old:  "\tcase m.number-st.base < 0:\n\t\tm.discard(s)\n\t\treturn true, nil\n\t}",
+		old:  "\tcase m.number-state.base < 0:\n\t\tm.discard(s)\n\t\treturn true, nil\n\t}",
 		new:  "\t}",
 	},
 	{
 		promise: "A round of a double barrier begins for all or for none",
 		name:    "rounds that passed an unsure place are ignored", file: "barrier/roundmember.go",
 		test: "TestRoundStartsWithUnacknowledgedPlace",
-		old:  "|| st.roundsBegun() != m.known.roundsBegun()):",
+		old:  "|| state.roundsBegun() != m.known.roundsBegun()):",
 		new:  "|| false):",
 	},
 	{
 		promise: "A round of a double barrier begins for all or for none",
 		name:    "a round begins without a look at its members", file: "barrier/roundwait.go",
 		test: "TestPlaceOfLostSessionIsReadFromServers",
-		old:  "ops = append(ops, framework.CheckOp(st.memberPath(n), framework.AnyVersion))",
-		new:  "_ = st.memberPath(n)",
+		old:  "ops = append(ops, framework.CheckOp(state.memberPath(n), framework.AnyVersion))",
+		new:  "_ = state.memberPath(n)",
 	},
 	{
 		promise: "A round of a double barrier begins for all or for none",
 		name:    "a round begins at any version", file: "barrier/roundwait.go", test: "TestRoundsInAStorm",
-		old: "framework.SetOp(m.b.path, st.recordData, st.phase)",
-		new: "framework.SetOp(m.b.path, st.recordData, framework.AnyVersion)",
+		old: "framework.SetOp(m.b.path, state.recordData, state.phase)",
+		new: "framework.SetOp(m.b.path, state.recordData, framework.AnyVersion)",
 	},
 	{
 		promise: "A round of a double barrier begins for all or for none",
@@ -47,9 +47,9 @@ var barrierMutants = []mutant{
 		promise: "A round of a double barrier begins for all or for none",
 		name:    "a round of dead members is not ended", file: "barrier/round.go",
 		test: "TestMemberDyingInsideLetsOthersLeave",
-		old:  "\tcase len(rest) == 0:\n\t\treturn d.b.endRound(ctx, s, st)\n",
+		old:  "\tcase len(rest) == 0:\n\t\treturn d.b.endRound(ctx, s, state)\n",
 		new: "\tcase len(rest) == 0:\n\t\treturn d.b.waitForRoundChange(ctx, s.Context(), s, roundChange{w, " +
-			"st.memberPath(0), time.Second})\n",
+			"state.memberPath(0), time.Second})\n",
 	},
 	{
 		promise: "A round of a double barrier begins for all or for none",
@@ -67,7 +67,7 @@ var barrierMutants = []mutant{
 		promise: "When an operator deletes a double barrier and others make it again",
 		name:    "the end of a round does not check whose round it is", file: "barrier/roundend.go",
 		test: "TestEndOfARoundOfARemadeBarrier",
-		old:  ", framework.CheckOp(st.in, framework.AnyVersion))", new: ")",
+		old:  ",\n\t\tframework.CheckOp(state.in, framework.AnyVersion))", new: ")",
 	},
 	{
 		promise: "When an operator deletes a double barrier and others make it again",
@@ -108,6 +108,6 @@ var barrierMutants = []mutant{
 	{
 		promise: "A waiter at a gate or a latch misses no opening",
 		name:    "a wait at a gate misses a fall", file: "barrier/gate.go", test: "TestWaitingAtAGateSurvives",
-		old: "if st.Czxid != *first {", new: "if st.Czxid == 0 {",
+		old: "if stat.Czxid != *first {", new: "if stat.Czxid == 0 {",
 	},
 }

@@ -25,8 +25,8 @@ var idsMutants = []mutant{
 	{
 		promise: "A sequence gives no number twice",
 		name:    "a block is reserved at any version", file: "ids/sequence.go", test: "TestNumbersAreUniqueAndRise",
-		old: "session.Set(s.ctx, s.path, r.encode(), st.Version)",
-		new: "session.Set(s.ctx, s.path, r.encode(), 0*st.Version+framework.AnyVersion)",
+		old: "session.Set(s.ctx, s.path, r.encode(), stat.Version)",
+		new: "session.Set(s.ctx, s.path, r.encode(), 0*stat.Version+framework.AnyVersion)",
 	},
 	{
 		promise: "A sequence gives no number twice",

@@ -161,7 +161,7 @@ var locksMutants = []mutant{
 		promise: "A request to release a lock leaves the description of its holder",
 		name:    "an owner's record that Curator has overwritten is lost", file: "locks/revoke.go",
 		test: "TestAnOverwrittenOwnerIsWrittenBack",
-		old:  "if o.record == nil || o.zxid != st.Czxid ||", new: "if true || o.zxid != st.Czxid ||",
+		old:  "if o.record == nil || o.zxid != stat.Czxid ||", new: "if true || o.zxid != stat.Czxid ||",
 	},
 	{
 		promise: "No writer beside a reader",

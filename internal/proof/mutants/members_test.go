@@ -49,8 +49,8 @@ var membersMutants = []mutant{
 		promise: "Each listed process with the ID acknowledges a drain only after",
 		name:    "an answer replaces a request that came after a withdrawal", file: "members/cordonhandler.go",
 		test: "TestAnAnswerToAWithdrawnRequestReplacesNoOther",
-		old:  "	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid {",
-		new:  "	if errors.Is(err, framework.ErrNoNode) || err == nil && st.Mzxid != c.zxid && false {",
+		old:  "	if errors.Is(err, framework.ErrNoNode) || err == nil && stat.Mzxid != c.zxid {",
+		new:  "	if errors.Is(err, framework.ErrNoNode) || err == nil && stat.Mzxid != c.zxid && false {",
 	},
 	{
 		promise: "Each listed process with the ID acknowledges a drain only after",

@@ -87,7 +87,7 @@ var queueMutants = []mutant{
 		promise: "When an operator takes an item back (`Queue.TakeBack`",
 		name:    "nobody hears of an item that was taken back", file: "queue/takeback.go",
 		test: "TestServersRefuseWhatIsTakenBack",
-		old:  "framework.AnyVersion), st.nodes.SignalRecoverer())", new: "framework.AnyVersion))",
+		old:  "framework.AnyVersion), store.nodes.SignalRecoverer())", new: "framework.AnyVersion))",
 	},
 	{
 		promise: "When an operator takes an item back (`Queue.TakeBack`",
@@ -199,13 +199,13 @@ var queueMutants = []mutant{
 		promise: "A queue's capacity and its window of ids can change while it is",
 		name:    "a lower capacity leaves producers their places", file: "queue/admin.go",
 		test: "TestSetCapacityLowerBlocksPutsUntilThereIsRoom",
-		old:  "\treturn st.takeBackPlaces(ctx, s, n)\n", new: "\t_ = st.takeBackPlaces\n\treturn nil\n",
+		old:  "\treturn store.takeBackPlaces(ctx, s, n)\n", new: "\t_ = store.takeBackPlaces\n\treturn nil\n",
 	},
 	{
 		promise: "A queue's capacity and its window of ids can change while it is",
 		name:    "a producer forgets ids as it would have", file: "queue/admin.go",
 		test: "TestSetDedupLongerWindowHoldsForOtherProducers",
-		old:  "return []framework.Op{framework.SetOp(st.nodes.IDsDir, data, stat.Version)}, err",
+		old:  "return []framework.Op{framework.SetOp(store.nodes.IDsDir, data, stat.Version)}, err",
 		new:  "_, _ = data, stat\n\t\treturn nil, err",
 	},
 	{

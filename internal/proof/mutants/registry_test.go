@@ -8,17 +8,17 @@ var registryMutants = []mutant{
 		test: "TestAnInstanceIsRegisteredAgain",
 		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.nodeSession = " +
 			"nil\n			continue\n		}\n		if err != nil {\n			return " +
-			"err\n		}\n		if st",
+			"err\n		}\n		if stat",
 		new: "		if errors.Is(err, framework.ErrNoNode) " +
 			"{\n			<-g.ctx.Done()\n			continue\n		}\n		if err != nil " +
-			"{\n			return err\n		}\n		if st",
+			"{\n			return err\n		}\n		if stat",
 	},
 	{
 		promise: "An instance is registered again",
 		name:    "another session's node is deleted",
 		file:    "registry/registration.go", test: "TestAnIDOfAnotherSession",
-		old: "if g.lastOwner != 0 && st.EphemeralOwner == g.lastOwner {",
-		new: "if st.EphemeralOwner != 0 {",
+		old: "if g.lastOwner != 0 && stat.EphemeralOwner == g.lastOwner {",
+		new: "if stat.EphemeralOwner != 0 {",
 	},
 	{
 		promise: "An instance is registered again",

@@ -144,7 +144,7 @@ var schedulerMutants = []mutant{
 	{
 		promise: "Members notice each change of jobs and of the other members' jobs",
 		name:    "changes in a record that was created again are taken for known", file: "scheduler/follow.go",
-		old:  "if st.Czxid != created {",
+		old:  "if stat.Czxid != created {",
 		new:  "if created == 0 {",
 		test: "TestChangesInANewRecordAreNoticed",
 	},

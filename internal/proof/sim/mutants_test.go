@@ -75,8 +75,8 @@ var mutantList = []mutant{
 	},
 	{
 		name: "a round begins at any version", file: "barrier/roundwait.go", recipes: "barrier", rule: anyRule,
-		old: "framework.SetOp(m.b.path, st.recordData, st.phase)",
-		new: "framework.SetOp(m.b.path, st.recordData, framework.AnyVersion+0*st.phase)",
+		old: "framework.SetOp(m.b.path, state.recordData, state.phase)",
+		new: "framework.SetOp(m.b.path, state.recordData, framework.AnyVersion+0*state.phase)",
 	},
 	{
 		name: "the recoverer returns items whose tickets are there", file: "queue/recoverer.go", recipes: "queue",
@@ -259,11 +259,11 @@ var mutantList = []mutant{
 		recipes: "registry", rule: "listed",
 		old: "		if errors.Is(err, framework.ErrNoNode) {\n			g.nodeSession = " +
 			"nil\n			continue\n		}\n		if err != nil {\n			return " +
-			"err\n		}\n		if st",
+			"err\n		}\n		if stat",
 		new: "		if errors.Is(err, framework.ErrNoNode) {\n			select {\n			case " +
 			"<-g.ctx.Done():\n			case " +
 			"<-s.Context().Done():\n			}\n			continue\n		}\n		if err != nil " +
-			"{\n			return err\n		}\n		if st",
+			"{\n			return err\n		}\n		if stat",
 	},
 	{
 		name: "a pool is empty while the servers are away", file: "registry/pool.go", recipes: "registry",
