@@ -114,9 +114,12 @@ func TestManyClaimsAtOnce(t *testing.T) {
 		for first := 0; first < n; first += 1000 {
 			require.NoError(t, p.PutBatch(t.Context(), names(first, first+1000)))
 		}
-		ds, err := a.TakeBatch(within(t, time.Minute), n)
-		require.NoError(t, err)
-		require.Len(t, ds, n)
+		var ds []*Delivery[string]
+		for len(ds) < n { // a batch has what the consumer has claimed so far
+			more, err := a.TakeBatch(within(t, time.Minute), n-len(ds))
+			require.NoError(t, err)
+			ds = append(ds, more...)
+		}
 		for i, d := range ds {
 			require.Equal(t, fmt.Sprint("item ", i), d.Value)
 		}
