@@ -14,6 +14,7 @@
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
 # make build   compile everything
+# make programs  compile the programs with other libraries that docs/programs.md shows: some minutes
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
 # make pictures  records examples/cluster and "lockstep top" on a terminal again, for README and docs
 # make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
@@ -41,11 +42,14 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site pictures release api-changes
+.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site pictures release api-changes programs
 all: build lint test
 
 build:
 	$(GO) build $(MODULES)
+
+programs:
+	cd docs/programs && GOWORK=off $(GO) vet .
 
 # Four packages at a time: two of them mostly wait, and several start ensembles of their own to break. Lint vets them.
 test: about-test zookeeper test-tools

@@ -55,13 +55,15 @@ func Environ(checkout, dir string) ([]string, error) {
 }
 
 // listFiles returns the files of a checkout, with slashes, from its root. It leaves out what is not
-// part of a module's release: directories whose names begin with a dot, and bin.
+// part of a module's release: directories whose names begin with a dot, bin, and docs/programs, whose
+// module nobody imports.
 func listFiles(checkout string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(checkout), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || name == "bin"):
+		case entry.IsDir() && name != "." &&
+			(strings.HasPrefix(entry.Name(), ".") || name == "bin" || name == "docs/programs"):
 			return fs.SkipDir
 		case entry.Type().IsRegular():
 			files = append(files, name)
