@@ -5,12 +5,12 @@ const query = document.getElementById("query");
 const found = document.getElementById("found");
 const count = document.getElementById("count");
 const home = document.getElementById("home").href.replace(/index\.html$/, "");
-let pages; // undefined until the index has been loaded
+let sections; // undefined until the index has been loaded
 
 // On a narrow screen the menu begins closed.
 if (matchMedia("(max-width: 48rem)").matches) document.querySelector(".menu details").open = false;
 
-window.searchIndexLoaded = (index) => { pages = index; show(); };
+window.searchIndexLoaded = (index) => { sections = sectionsOf(index); show(); };
 
 function loadIndex() {
   if (document.getElementById("index")) return;
@@ -20,41 +20,62 @@ function loadIndex() {
   document.head.append(script);
 }
 
-// matches returns the best pages and headings that have all words. A word in a title counts most, then one in a
-// heading, then one in the text; decisions count less than guides.
-function matches(words) {
-  const all = [];
-  for (const page of pages) {
-    const title = page.title.toLowerCase(), text = page.text.toLowerCase();
-    const headings = page.headings.filter((h) => words.every((w) => h.text.toLowerCase().includes(w)));
-    let score = 0;
-    for (const w of words) {
-      if (title.includes(w)) score += 30;
-      else if (text.includes(w)) score += 1 + Math.min(9, text.split(w).length - 1);
-      else { score = -1; break; }
-    }
-    if (score < 0 && headings.length === 0) continue;
-    if (headings.length > 0) score += 20;
-    if (page.url.includes("/adr/")) score /= 4;
-    all.push({page, score, heading: headings[0], at: text.indexOf(words[0])});
+// sectionsOf returns the sections of all pages, with their words.
+function sectionsOf(pages) {
+  const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
+  return pages.flatMap((page) => page.sections.map((s) => ({page, ...s,
+    titleWords: words(page.title), headingWords: words(s.heading), textWords: words(s.text)})));
+}
+
+// rank is lower for pages that few readers look for: reasons, tests, changes.
+const rank = (url) => /\/adr\//.test(url) ? 0.3
+  : /proof|docs\/curator|questions|CHANGELOG|CONTRIBUTING|architecture/.test(url) ? 0.4
+  : /guarantees|reference\/commands/.test(url) ? 0.7 : 1;
+
+// same reports whether a word of a page is a word of the query, another form of it (lock, locked), or has it within
+// (WithReentry).
+const same = (word, wanted) => word.startsWith(wanted) || wanted.length > 4 && word.includes(wanted)
+  || word.length > 3 && wanted.length <= word.length + 2 && wanted.startsWith(word);
+
+// matches returns the best section of each page that has the rarest words. Sections need not have all words, but
+// those that have more of them come first. A word in a heading or a title counts more than one in the text.
+function matches(wanted) {
+  const scores = sections.map(() => 0), had = sections.map(() => 0);
+  let all = 0;
+  for (const w of wanted) {
+    const found = sections.map((s) => {
+      const count = (words) => words.reduce((n, word) => n + same(word, w), 0);
+      const inText = count(s.textWords);
+      return 2 * (count(s.headingWords) > 0) + (count(s.titleWords) > 0) + inText / (inText + 1 + s.textWords.length / 150);
+    });
+    const rarity = Math.log(1 + sections.length / (1 + found.filter((f) => f > 0).length));
+    all += rarity;
+    found.forEach((f, i) => { if (f > 0) { scores[i] += f * rarity; had[i] += rarity; } });
   }
-  return all.sort((a, b) => b.score - a.score).slice(0, 12);
+  const best = new Map();
+  sections.forEach((section, i) => {
+    const score = scores[i] * (had[i] / all) ** 2 * rank(section.page.url);
+    if (score > 0 && score > (best.get(section.page)?.score || 0)) best.set(section.page, {section, score});
+  });
+  return [...best.values()].sort((a, b) => b.score - a.score).slice(0, 12);
 }
 
 function show() {
-  const words = query.value.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0 || !pages) {
+  const words = query.value.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
+  if (words.length === 0 || !sections) {
     found.hidden = true;
     count.textContent = "";
     return;
   }
   const best = matches(words);
-  found.replaceChildren(...best.map(({page, heading, at}) => {
+  found.replaceChildren(...best.map(({section}) => {
+    const {page, id, heading, text} = section;
+    const at = Math.max(0, ...words.map((w) => text.toLowerCase().indexOf(w)));
     const link = document.createElement("a");
-    link.href = home + page.url + (heading ? "#" + heading.id : "");
-    link.textContent = page.title + (heading ? " › " + heading.text : "");
+    link.href = home + page.url + (id ? "#" + id : "");
+    link.textContent = page.title + (heading ? " › " + heading : "");
     const excerpt = document.createElement("small");
-    excerpt.textContent = at < 0 ? "" : "…" + page.text.slice(Math.max(0, at - 40), at + 90).trim() + "…";
+    excerpt.textContent = "…" + text.slice(Math.max(0, at - 40), at + 90).trim() + "…";
     link.append(excerpt);
     const item = document.createElement("li");
     item.append(link);
@@ -62,7 +83,7 @@ function show() {
   }));
   if (best.length === 0) {
     const none = document.createElement("li");
-    none.textContent = "No page has all of these words.";
+    none.textContent = "No page has any of these words.";
     found.append(none);
   }
   count.textContent = best.length + " found";

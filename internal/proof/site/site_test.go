@@ -4,6 +4,7 @@
 package site
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"io/fs"
@@ -28,7 +29,9 @@ const root = "../../.."
 var (
 	references = regexp.MustCompile(`\s(?:href|src)="([^"]*)"`)
 	ids        = regexp.MustCompile(`\sid="([^"]+)"`)
-	external   = regexp.MustCompile(`<(?:script|img|link|iframe|source)\s[^>]*(?:src|href)="(?:[a-z]+:)?//`)
+	// question finds the link and the words of a row of docs/questions.md.
+	question = regexp.MustCompile(`<td><a href="([^"]+)">[^<]*</a></td>\s*<td><code>([^<]+)</code></td>`)
+	external = regexp.MustCompile(`<(?:script|img|link|iframe|source)\s[^>]*(?:src|href)="(?:[a-z]+:)?//`)
 )
 
 // TestLinksOfTheSite checks that each link within the site has a page and an anchor, and that no page
@@ -115,19 +118,37 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
-// TestSearch types words into a page that was opened from a folder.
+// TestSearch types the words of docs/questions.md into a page that was opened from a folder: the
+// answer is among the first three sections that the search finds.
 func TestSearch(t *testing.T) {
 	browser.Require(t)
 	dir := build(t)
-	page := filepath.Join(dir, "docs/timeouts.html")
+	page := filepath.Join(dir, "docs/questions.html")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	const typed = `<script>addEventListener("load", () => { const q = document.getElementById("query");
-	q.focus(); q.value = "fencing token"; q.dispatchEvent(new Event("input")); })</script></body>`
-	require.NoError(t, os.WriteFile(page, []byte(strings.Replace(string(text), "</body>", typed, 1)), 0o644))
-	found := browser.Dump(t, "file://"+page, browser.Wide, false)
-	require.Regexp(t, `<ol id="found">.*<a href="file://[^"]*/docs/fencing.html[^"]*">Fencing`, found)
-	require.Regexp(t, `id="count"[^>]*>\d+ found<`, found)
+	rows := question.FindAllStringSubmatch(string(text), -1)
+	require.Len(t, rows, 20)
+	var typed []string
+	for _, row := range rows {
+		typed = append(typed, html.UnescapeString(row[2]))
+	}
+	words, err := json.Marshal(typed)
+	require.NoError(t, err)
+	script := fmt.Sprintf(`<script>addEventListener("load", () => { const q = document.getElementById("query"); q.focus();
+	document.getElementById("index").addEventListener("load", () => { for (const words of %s) {
+	q.value = words; q.dispatchEvent(new Event("input"));
+	const list = document.createElement("ol"); list.className = "answers";
+	list.append(...[...document.querySelectorAll("#found a")].slice(0, 3).map((a) => a.cloneNode()));
+	document.body.append(list); } }); })</script></body>`, words)
+	require.NoError(t, os.WriteFile(page, []byte(strings.Replace(string(text), "</body>", script, 1)), 0o644))
+	dump := browser.Dump(t, "file://"+page, browser.Wide, false)
+	found := regexp.MustCompile(`(?s)<ol class="answers">(.*?)</ol>`).FindAllStringSubmatch(dump, -1)
+	require.Len(t, found, len(rows))
+	for i, row := range rows {
+		want := path.Join("docs", html.UnescapeString(row[1]))
+		require.Contains(t, found[i][1], "/"+want+`"`, "the search for %q", typed[i])
+	}
+	require.Regexp(t, `id="count"[^>]*>\d+ found<`, dump)
 }
 
 // build writes the site into a directory of the test.
