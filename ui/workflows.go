@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -63,9 +64,9 @@ type workflowsView struct {
 func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 	var rows []workflowRow
 	var v workflowsView
-	infos := []workflow.Info{}
+	runs := []any{}
 	for _, r := range s.runs {
-		rows, infos = append(rows, workflowRowOf(r)), append(infos, r.Info)
+		rows, runs = append(rows, workflowRowOf(r)), append(runs, runJSON(r))
 		if r.State == workflow.Failed {
 			v.Failed++
 		}
@@ -74,7 +75,7 @@ func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 		"run":   func(a, b workflowRow) int { return strings.Compare(a.ID, b.ID) },
 		"since": func(a, b workflowRow) int { return b.Changed.Compare(a.Changed) },
 	}, workflowRow.matches)
-	return built{"Workflows", v, infos}, nil
+	return built{"Workflows", v, runs}, nil
 }
 
 type workflowView struct {
@@ -107,7 +108,21 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 		}
 		return built{}, err
 	}
-	name := shellWord(id) + " --path " + shellWord(path)
-	return built{id, workflowView{path, workflowRowOf(listedRun{info, path}), info,
-		[]string{"lockstep workflows " + name}, doneText(q.query), u.hideData, mayRetry(info.State)}, info}, nil
+	name, run := shellWord(id)+" --path "+shellWord(path), listedRun{info, path}
+	return built{id, workflowView{path, workflowRowOf(run), info, []string{"lockstep workflows " + name},
+		doneText(q.query), u.hideData, mayRetry(info.State)}, runJSON(run)}, nil
+}
+
+// runJSON is what the page's JSON has of a run, as that of lockstep workflows: its path, its
+// description and its graphs.
+func runJSON(r listedRun) any {
+	return reportjson.Joined{
+		struct {
+			Path string `json:"path"`
+		}{strings.TrimSuffix(r.Path, "/") + "/" + r.ID},
+		r.Info,
+		struct {
+			Graphs []workflow.GraphProgress `json:"graphs,omitempty"`
+		}{workflow.GraphsIn(r.Steps)},
+	}
 }

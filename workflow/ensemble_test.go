@@ -3,12 +3,13 @@ package workflow_test
 import (
 	"context"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -65,6 +66,17 @@ type Info struct {
 	item runItem // the run's latest one
 }
 
+// MarshalJSON adds "input_base64" and "result_base64" for what is not UTF-8.
+func (i Info) MarshalJSON() ([]byte, error) {
+	type fields Info
+	i.Started, i.Changed = reportjson.Time(i.Started), reportjson.Time(i.Changed)
+	return json.Marshal(struct {
+		fields
+		InputBase64  []byte `json:"input_base64,omitempty"`
+		ResultBase64 []byte `json:"result_base64,omitempty"`
+	}{fields(i), reportjson.ExactBytes(string(i.Input)), reportjson.ExactBytes(string(i.Result))})
+}
+
 // Taken is a member that has a run.
 type Taken struct {
 	// Member is the identity of the member's client (framework.Config.Identity, by default the
@@ -73,7 +85,14 @@ type Taken struct {
 	// Session is the member's session.
 	Session framework.SessionID `json:"session"`
 	// At is the time at which the member took the run, by the ensemble's clock.
-	At time.Time `json:"at"`
+	At time.Time `json:"at,omitzero"`
+}
+
+// MarshalJSON leaves a time out that JSON cannot hold.
+func (t Taken) MarshalJSON() ([]byte, error) {
+	type fields Taken
+	t.At = reportjson.Time(t.At)
+	return json.Marshal(fields(t))
 }
 
 // takenRuns are the members that have runs, by kind.

@@ -2,6 +2,8 @@ package workflow_test
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -69,4 +71,22 @@ func TestListsAreFiltered(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestJSONOfARunHoldsEachValue: a result that is not UTF-8 is there as bytes as well, a time that
+// JSON cannot hold breaks nothing.
+func TestJSONOfARunHoldsEachValue(t *testing.T) {
+	data, err := json.Marshal(workflow.Info{ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
+		Started: time.UnixMilli(9000000000000000), Taken: &workflow.Taken{Member: "m", At: time.UnixMilli(9000000000000000)},
+		Steps: []workflow.StepRecord{{Name: "s", Result: []byte("\"\xff\""), Took: 1500 * time.Millisecond}}})
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(data, &got))
+	require.Equal(t, base64.StdEncoding.EncodeToString([]byte("\"\xff\"")), got["input_base64"])
+	require.NotContains(t, got, "result_base64")
+	require.Equal(t, "0001-01-01T00:00:00Z", got["started"])
+	require.Equal(t, map[string]any{"member": "m", "session": "0x0"}, got["taken"])
+	step := got["steps"].([]any)[0].(map[string]any)
+	require.Equal(t, 1.5, step["took"])
+	require.Equal(t, got["input_base64"], step["result_base64"])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 // The limits of a ledger.
@@ -112,9 +113,20 @@ type StepRecord struct {
 	// Attempts is how often that executor ran the step. Took is how long the last attempt took, to
 	// the millisecond.
 	Attempts int           `json:"attempts"`
-	Took     time.Duration `json:"took"`
+	Took     time.Duration `json:"-"`
 	// Recorded is the time of the record, by the clock of the ensemble's leader.
 	Recorded time.Time `json:"recorded"`
+}
+
+// MarshalJSON adds "took", in seconds, and "result_base64" for a result that is not UTF-8.
+func (r StepRecord) MarshalJSON() ([]byte, error) {
+	type fields StepRecord
+	r.Recorded = reportjson.Time(r.Recorded)
+	return json.Marshal(struct {
+		fields
+		Took         float64 `json:"took"`
+		ResultBase64 []byte  `json:"result_base64,omitempty"`
+	}{fields(r), r.Took.Seconds(), reportjson.ExactBytes(string(r.Result))})
 }
 
 // describe returns the description of the step with a name.

@@ -3,10 +3,11 @@ package workflow_test
 import (
 	"context"
 	"fmt"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/stretchr/testify/require"
 

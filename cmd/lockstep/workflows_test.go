@@ -292,7 +292,7 @@ func TestAGraphOfARunIsDrawn(t *testing.T) {
 	one := decode(t, s.ok("workflows", "order-7", "--json"))
 	graphs := one["graphs"].([]any)[0].(map[string]any)
 	require.Equal(t, `fulfil"`, graphs["name"])
-	require.Equal(t, map[string]any{"name": "ship", "after": []any{"pack", "charge"}, "state": "waiting",
+	require.Equal(t, map[string]any{"name": "ship", "after": []any{"pack", "charge"}, "level": 2.0, "done": false,
 		"waits_for": []any{"charge"}}, graphs["steps"].([]any)[3])
 }
 
@@ -321,10 +321,11 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	s.untilShown("s1", "active", "0x")
 	require.Regexp(t, `(?m)^└─  running  since `, s.ok("workflows", "s1"))
 	one := decode(t, s.ok("workflows", "s1", "--json"))
-	require.NotEmpty(t, one["taken"])
-	require.Equal(t, m.identity, one["member"])
+	taken := one["taken"].(map[string]any)
+	require.NotEmpty(t, taken["at"])
+	require.Equal(t, m.identity, taken["member"])
 	require.Contains(t, s.ok("workflows", "s1"), " of "+m.identity)
-	session := one["session"]
+	session := taken["session"]
 	require.Contains(t, s.ok("queue", "inflight", cliworkflow.DefaultWorkflows+"/queues/slow", "--json"),
 		`"session":"`+session.(string)+`"`)
 	s.ok("workflows", "start", "slow", "s2")

@@ -312,7 +312,7 @@ func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, 
 func runRow(run cliworkflow.ListedRun, now time.Time) topRow {
 	state := cliworkflow.WorkflowStateCell(run.Info)
 	row := topRow{path: run.Path, job: run.ID, weight: 1 + int64(run.Failures), order: run.Changed.UnixNano(),
-		value: cliworkflow.WorkflowView(run)}
+		value: cliworkflow.RunJSON(run)}
 	switch {
 	case run.State == workflow.Failed:
 		row.weight = 1 << 32

@@ -2,9 +2,10 @@ package workflow
 
 import (
 	"context"
-	"github.com/lockstep-go/lockstep/internal/failure"
 	"slices"
 	"strings"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 
 	"github.com/spf13/cobra"
 

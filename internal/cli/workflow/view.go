@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -202,77 +201,15 @@ func stepTable(r workflow.Info) *cli.Table {
 	return t
 }
 
-// workflowJSON is a run as JSON. Inputs and results that are not UTF-8 are in base64, too.
-type workflowJSON struct {
-	ID          string               `json:"id"`
-	Path        string               `json:"path"` // of its workflows, and its id
-	Kind        string               `json:"kind"`
-	State       workflow.State       `json:"state"`
-	Input       json.RawMessage      `json:"input"`
-	InputBytes  []byte               `json:"input_base64,omitempty"`
-	Result      json.RawMessage      `json:"result,omitempty"`
-	ResultBytes []byte               `json:"result_base64,omitempty"`
-	Error       string               `json:"error,omitempty"`
-	Failures    int                  `json:"failures"`
-	Waits       []string             `json:"waits,omitempty"`
-	Parent      string               `json:"parent,omitempty"`
-	Started     time.Time            `json:"started"`
-	Changed     time.Time            `json:"changed"`
-	Session     *framework.SessionID `json:"session,omitempty"` // of the member that has the run
-	Member      string               `json:"member,omitempty"`  // its identity, by default host and process
-	Taken       *time.Time           `json:"taken,omitempty"`
-	Steps       []workflowStepJSON   `json:"steps,omitempty"`
-	Signals     []string             `json:"signals,omitempty"`
-	Graphs      []graphJSON          `json:"graphs,omitempty"`
-}
-
-// graphJSON is a graph of a run, its steps in an order in which they may run.
-type graphJSON struct {
-	Name  string          `json:"name"`
-	Steps []graphStepJSON `json:"steps"`
-}
-
-type graphStepJSON struct {
-	Name     string   `json:"name"`
-	After    []string `json:"after,omitempty"`
-	State    string   `json:"state"` // as the picture says
-	WaitsFor []string `json:"waits_for,omitempty"`
-}
-
-type workflowStepJSON struct {
-	Name        string          `json:"name"`
-	Result      json.RawMessage `json:"result,omitempty"`
-	ResultBytes []byte          `json:"result_base64,omitempty"`
-	Error       string          `json:"error,omitempty"` // of a step that has failed permanently
-	Token       int64           `json:"token"`
-	Attempts    int             `json:"attempts"`
-	TookMillis  int64           `json:"took_ms"`
-	Recorded    time.Time       `json:"recorded"`
-}
-
-func WorkflowView(r ListedRun) workflowJSON {
-	v := workflowJSON{
-		ID: r.ID, Path: znode.Join(r.Path, r.ID), Kind: r.Kind, State: r.State, Input: r.Input,
-		InputBytes: reportjson.ExactBytes(string(r.Input)), Result: r.Result,
-		ResultBytes: reportjson.ExactBytes(string(r.Result)),
-		Error:       r.Error, Failures: r.Failures, Waits: r.Waits, Parent: r.Parent, Started: r.Started.UTC(),
-		Changed: r.Changed.UTC(), Signals: r.Signals,
+// RunJSON is what the commands print of a run as JSON: its path, its description and its graphs.
+func RunJSON(r ListedRun) any {
+	return reportjson.Joined{
+		struct {
+			Path string `json:"path"`
+		}{znode.Join(r.Path, r.ID)},
+		r.Info,
+		struct {
+			Graphs []workflow.GraphProgress `json:"graphs,omitempty"`
+		}{workflow.GraphsIn(r.Steps)},
 	}
-	if r.Taken != nil {
-		session := r.Taken.Session
-		v.Session, v.Member, v.Taken = &session, r.Taken.Member, cli.KnownTime(r.Taken.At.UTC())
-	}
-	for _, s := range r.Steps {
-		v.Steps = append(v.Steps, workflowStepJSON{s.Name, s.Result, reportjson.ExactBytes(string(s.Result)),
-			s.Error, s.Token, s.Attempts, s.Took.Milliseconds(), s.Recorded.UTC()})
-	}
-	for _, g := range workflow.GraphsIn(r.Steps) {
-		shown := graphJSON{Name: g.Name}
-		for _, s := range g.Steps {
-			shown.Steps = append(shown.Steps,
-				graphStepJSON{s.Name, s.After, graphStateCell(r.Info, s).Text, s.WaitsFor})
-		}
-		v.Graphs = append(v.Graphs, shown)
-	}
-	return v
 }

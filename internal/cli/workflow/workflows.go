@@ -216,7 +216,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	}
 	if p.JSON {
 		for _, run := range runs {
-			if err := cli.PrintResult(p.Out, true, WorkflowView(run)); err != nil {
+			if err := cli.PrintResult(p.Out, true, RunJSON(run)); err != nil {
 				return err
 			}
 		}
@@ -323,7 +323,7 @@ func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
 	run := ListedRun{info, path}
 	unread := warnOfTaken(p.Streams, []ListedRun{run})
 	if p.JSON {
-		err = cli.PrintResult(p.Out, true, WorkflowView(run))
+		err = cli.PrintResult(p.Out, true, RunJSON(run))
 	} else {
 		err = PrintRun(p.Out, run, time.Now())
 	}

@@ -27,7 +27,7 @@ var budget = map[string]int{
 	"registry":              51,
 	"members":               52,
 	"redislock":             32,
-	"workflow":              125,
+	"workflow":              128,
 	"monitor":               52,
 	"ui":                    36,
 	"zktest":                95,
