@@ -77,7 +77,8 @@ func TestListsAreFiltered(t *testing.T) {
 // JSON cannot hold breaks nothing.
 func TestJSONOfARunHoldsEachValue(t *testing.T) {
 	data, err := json.Marshal(workflow.Info{ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
-		Started: time.UnixMilli(9000000000000000), Taken: &workflow.Taken{Member: "m", At: time.UnixMilli(9000000000000000)},
+		Started: time.UnixMilli(9000000000000000),
+		Taken:   &workflow.Taken{Member: "m", Session: 7, At: time.UnixMilli(9000000000000000)},
 		Steps: []workflow.StepRecord{{Name: "s", Result: []byte("\"\xff\""), Took: 1500 * time.Millisecond}}})
 	require.NoError(t, err)
 	var got map[string]any
@@ -85,7 +86,7 @@ func TestJSONOfARunHoldsEachValue(t *testing.T) {
 	require.Equal(t, base64.StdEncoding.EncodeToString([]byte("\"\xff\"")), got["input_base64"])
 	require.NotContains(t, got, "result_base64")
 	require.Equal(t, "0001-01-01T00:00:00Z", got["started"])
-	require.Equal(t, map[string]any{"member": "m", "session": "0x0"}, got["taken"])
+	require.Equal(t, map[string]any{"member": "m", "session": "0x7"}, got["taken"])
 	step := got["steps"].([]any)[0].(map[string]any)
 	require.Equal(t, 1.5, step["took"])
 	require.Equal(t, got["input_base64"], step["result_base64"])
