@@ -52,7 +52,7 @@ func New(client *framework.Client, path string, opts ...Option) *Election {
 	e.waiting = &waitingGroup{client: client, path: path + waitingSuffix, logged: map[string]bool{}}
 	e.key = waitline.HeldKey(client, path)
 	e.waits = waitline.NewTelemetry(client, path, "election")
-	e.tel = newTelemetry(client)
+	e.tel = newTelemetry(client, path)
 	return e
 }
 

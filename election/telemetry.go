@@ -17,16 +17,18 @@ import (
 
 const scope = "github.com/lockstep-go/lockstep/election"
 
-// telemetry traces and measures the elections of one client.
+// telemetry traces and measures an election.
 type telemetry struct {
 	tracer  trace.Tracer
 	terms   metric.Float64Histogram
 	leading metric.Int64UpDownCounter
+	level   metric.MeasurementOption // of leading
 }
 
-func newTelemetry(c *framework.Client) telemetry {
+func newTelemetry(c *framework.Client, path string) telemetry {
 	p := c.MeterProvider()
-	return telemetry{c.TracerProvider().Tracer(scope), metrics.TermDuration.Histogram(p), metrics.Leading.UpDown(p)}
+	return telemetry{c.TracerProvider().Tracer(scope), metrics.TermDuration.Histogram(p), metrics.Leading.UpDown(p),
+		metrics.PathsOf(c).With(path)}
 }
 
 // startCampaign starts the span of a campaign. It lasts until end is called, when the candidate
@@ -61,9 +63,9 @@ func outcomeOf(err error) string {
 
 // startTerm counts a term that began at a time. Call ended once, with the reason of the term's end.
 func (t telemetry) startTerm(began time.Time) (ended func(reason error)) {
-	t.leading.Add(context.Background(), 1)
+	t.leading.Add(context.Background(), 1, t.level)
 	return func(reason error) {
-		t.leading.Add(context.Background(), -1)
+		t.leading.Add(context.Background(), -1, t.level)
 		t.terms.Record(context.Background(), time.Since(began).Seconds(),
 			metric.WithAttributes(attribute.String(metrics.Reason, reasonOf(reason))))
 	}

@@ -82,7 +82,7 @@ func TestACampaignLinksToTheLeaders(t *testing.T) {
 func TestTermsAreMeasured(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		reader := sdkmetric.NewManualReader()
-		m := w.Member(t, "a", config,
+		m := w.Member(t, "a", config, framework.WithMetricPaths(1),
 			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
 		read := func() map[string]metricdata.Metrics {
 			synctest.Wait()
@@ -98,7 +98,9 @@ func TestTermsAreMeasured(t *testing.T) {
 		}
 		term, err := election.New(m.Client, path, election.WithMaxTerm(time.Minute)).Campaign(t.Context())
 		require.NoError(t, err)
-		require.EqualValues(t, 1, read()["lockstep.election.leading"].Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+		leading := read()["lockstep.election.leading"].Data.(metricdata.Sum[int64]).DataPoints
+		require.EqualValues(t, 1, leading[0].Value)
+		require.Equal(t, attribute.NewSet(attribute.String("lockstep.path", path)), leading[0].Attributes)
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, term.Resign(t.Context()))
 		all := read()

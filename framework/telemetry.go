@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
+func init() {
+	metrics.PathsOf = func(client any) *metrics.Paths { return client.(*Client).tel.paths }
+}
+
 // telemetry is what a client and its recipes send traces and metrics with. Frequent measurements
 // first ask whether their instrument is enabled, since attributes cost an allocation, also without
 // a provider.
@@ -24,6 +29,7 @@ type telemetry struct {
 	tracers     trace.TracerProvider
 	meters      metric.MeterProvider
 	propagators propagation.TextMapPropagator
+	paths       *metrics.Paths // or nil
 
 	losses     metric.Int64Counter
 	states     metric.Int64UpDownCounter
@@ -142,6 +148,20 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 		if p != nil {
 			o.tel.useMeters(p)
 		}
+		return nil
+	}
+}
+
+// WithMetricPaths gives the gauges of the client's locks and elections the attribute lockstep.path:
+// lockstep.lock.held, lockstep.lock.waiting and lockstep.election.leading. It names the first most
+// paths of which the program makes a lock or an election, 1 to 1,000, and the others together as
+// "other". Default: no paths, since each is a series of its own in a database of metrics.
+func WithMetricPaths(most int) Option {
+	return func(o *options) error {
+		if most < 1 || most > 1000 {
+			return fmt.Errorf("WithMetricPaths: %d is not between 1 and 1000", most)
+		}
+		o.tel.paths = metrics.NewPaths(most)
 		return nil
 	}
 }

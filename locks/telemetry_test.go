@@ -3,7 +3,9 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -97,5 +99,55 @@ func TestAnInstrumentMayAskTheLease(t *testing.T) {
 				require.Fail(t, "the instrument waits for a mutex of its caller")
 			}
 		})
+	}
+}
+
+// TestGaugesNameTheFirstPaths, if the client is told to, and count all others together.
+func TestGaugesNameTheFirstPaths(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		reader := sdkmetric.NewManualReader()
+		m := w.zk.Member(t, "a", config, framework.WithMetricPaths(2),
+			framework.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))))
+		held := func() map[string]int64 {
+			synctest.Wait()
+			var all metricdata.ResourceMetrics
+			require.NoError(t, reader.Collect(t.Context(), &all))
+			values := map[string]int64{}
+			for _, s := range all.ScopeMetrics {
+				for _, m := range s.Metrics {
+					if m.Name == "lockstep.lock.held" {
+						for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
+							path, named := point.Attributes.Value("lockstep.path")
+							require.True(t, named)
+							values[path.AsString()] += point.Value
+						}
+					}
+				}
+			}
+			return values
+		}
+		leases := map[string]*locks.Lease{}
+		for _, path := range []string{"/a", "/b", "/c", "/d"} {
+			lease, err := locks.NewMutex(m.Client, path).Lock(t.Context())
+			require.NoError(t, err)
+			leases[path] = lease
+		}
+		require.Equal(t, map[string]int64{"/a": 1, "/b": 1, "other": 2}, held())
+		require.NoError(t, leases["/a"].Release(t.Context()))
+		require.NoError(t, leases["/d"].Release(t.Context()))
+		require.Equal(t, map[string]int64{"/a": 0, "/b": 1, "other": 1}, held())
+		_, err := locks.NewMutex(m.Client, "/c").TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired, "a path keeps its place")
+		_, err = locks.NewRWLock(m.Client, "/a").RLock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{"/a": 1, "/b": 1, "other": 1}, held())
+	})
+}
+
+func TestNumberOfPathsOfGauges(t *testing.T) {
+	for _, most := range []int{-1, 0, 1001} {
+		_, err := framework.New(framework.Config{Servers: []string{"zk"}}, framework.WithMetricPaths(most))
+		require.ErrorContains(t, err, fmt.Sprint("WithMetricPaths: ", most))
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	}
 }

@@ -59,8 +59,8 @@ func (t *telemetry) registerGauges() (unregister func()) {
 			o.Observe(metrics.MonitorWaiters, float64(lock.waiters), t.root,
 				attribute.String(metrics.Path, stored.Text(lock.path)))
 		}
-		o.Observe(metrics.MonitorWaiters, float64(rest), t.root, attribute.String(metrics.Path, "other"))
-		others := queueItems{path: "other"}
+		o.Observe(metrics.MonitorWaiters, float64(rest), t.root, attribute.String(metrics.Path, metrics.OtherPath))
+		others := queueItems{path: metrics.OtherPath}
 		for i, q := range t.seen.items {
 			if i >= maxInMetrics {
 				others.items, others.delayed, others.dead = others.items+q.items, others.delayed+q.delayed,

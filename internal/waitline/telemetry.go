@@ -32,6 +32,7 @@ type Telemetry struct {
 	holds       metric.Float64Histogram
 	waiting     metric.Int64UpDownCounter
 	holdMetric  metric.Int64UpDownCounter
+	levels      metric.MeasurementOption // of waiting and holdMetric
 	deadlocks   metric.Int64Counter
 	ends        []HoldEnd
 }
@@ -46,6 +47,9 @@ type HoldEnd struct {
 func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
 	t := NewTelemetryOf("locks", path, kind, c.TracerProvider(), c.MeterProvider())
 	t.propagators, t.deadlocks = c.Propagators(), metrics.LockDeadlocks.Counter(c.MeterProvider())
+	if paths := metrics.PathsOf(c); paths != nil {
+		t.levels = paths.With(path, attribute.String(metrics.LockKind, kind))
+	}
 	return t
 }
 
@@ -54,7 +58,8 @@ func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
 func NewTelemetryOf(pkg, path, kind string, tracers trace.TracerProvider, meters metric.MeterProvider,
 	ends ...HoldEnd) *Telemetry {
 	return &Telemetry{path: path, kind: kind, tracer: tracers.Tracer(module + pkg), ends: ends,
-		waits: metrics.LockWait.In(pkg).Histogram(meters), holds: metrics.LockHold.In(pkg).Histogram(meters),
+		levels: byKind[kind],
+		waits:  metrics.LockWait.In(pkg).Histogram(meters), holds: metrics.LockHold.In(pkg).Histogram(meters),
 		waiting: metrics.LockWaiting.In(pkg).UpDown(meters), holdMetric: metrics.LockHeld.In(pkg).UpDown(meters)}
 }
 
@@ -132,7 +137,7 @@ func (w *Wait) End(token int64, err error) {
 // the allocation of the attributes.
 func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 	if counted = t.waiting.Enabled(ctx); counted {
-		t.waiting.Add(ctx, 1, byKind[t.kind])
+		t.waiting.Add(ctx, 1, t.levels)
 	}
 	return counted
 }
@@ -141,7 +146,7 @@ func (t *Telemetry) countWait(ctx context.Context) (counted bool) {
 // may have been installed meanwhile.
 func (t *Telemetry) measureWait(ctx context.Context, counted bool, began time.Time, outcome string) {
 	if counted {
-		t.waiting.Add(ctx, -1, byKind[t.kind])
+		t.waiting.Add(ctx, -1, t.levels)
 	}
 	if t.waits.Enabled(ctx) {
 		t.waits.Record(ctx, time.Since(began).Seconds(), byOutcome[[2]string{t.kind, outcome}])
@@ -173,7 +178,7 @@ func (t *Telemetry) StartHold() HoldMeasurement {
 	if !t.holdMetric.Enabled(context.Background()) {
 		return HoldMeasurement{}
 	}
-	t.holdMetric.Add(context.Background(), 1, byKind[t.kind])
+	t.holdMetric.Add(context.Background(), 1, t.levels)
 	return HoldMeasurement{t, time.Now()}
 }
 
@@ -194,7 +199,7 @@ func (h HoldMeasurement) End(cause, released, maxHold error) {
 			break
 		}
 	}
-	h.tel.holdMetric.Add(context.Background(), -1, byKind[h.tel.kind])
+	h.tel.holdMetric.Add(context.Background(), -1, h.tel.levels)
 	h.tel.holds.Record(context.Background(), time.Since(h.began).Seconds(), byReason[[2]string{h.tel.kind, reason}])
 }
 

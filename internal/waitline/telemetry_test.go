@@ -42,7 +42,8 @@ func BenchmarkTelemetryOfALock(b *testing.B) {
 			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(module),
 				propagators: otel.GetTextMapPropagator(),
 				waits:       metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
-				waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p)}
+				waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p),
+				levels: byKind["mutex"]}
 			b.ReportAllocs()
 			for b.Loop() {
 				_, w := tel.StartWait(b.Context(), "acquire")

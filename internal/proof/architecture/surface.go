@@ -16,7 +16,7 @@ import (
 var budget = map[string]int{
 	".":                     20,
 	"codec":                 4,
-	"framework":             181,
+	"framework":             182,
 	"locks":                 108,
 	"election":              52,
 	"scheduler":             118,
