@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -11,9 +12,13 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/barrier"
+	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/recipenode"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/monitor"
+	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -28,7 +33,10 @@ type snapshot struct {
 	runs     []listedRun
 	findings []finding
 	unread   []string // what could not be read of barriers and runs
+	places   placeCounts
 
+	// claims of other recipes are not in locks, but in Locks: a session holds them, too
+	locks      []*locks.Report
 	locksAt    map[string]*locks.Report // by path
 	problemsAt map[string][]finding     // by path, also those that follow from others
 
@@ -42,6 +50,15 @@ type listedRun struct {
 	Path string
 }
 
+// placeCounts are numbers for the menu. They are -1 if they could not be counted.
+type placeCounts struct {
+	at                       time.Time
+	groups, services, values int
+}
+
+// countInterval is how often a hub counts what only its own pages show.
+const countInterval = 10 * time.Second
+
 // hub looks for all open pages. It looks while a page waits for changes, and when a page is opened
 // whose last look is old.
 type hub struct {
@@ -49,7 +66,8 @@ type hub struct {
 	root     string
 	interval time.Duration
 	hideData bool
-	looker   *monitor.Looker // used by the look that is under way only
+	looker   *monitor.Looker // used by the look that is under way only, as is places
+	places   placeCounts
 
 	streams atomic.Int64 // open pages that are followed
 
@@ -197,6 +215,17 @@ func (h *hub) look() *snapshot {
 	if s.failed == nil {
 		s.failed = h.readOthers(ctx, s)
 	}
+	if s.failed == nil && s.at.Sub(h.places.at) >= countInterval {
+		h.places = placeCounts{s.at, h.countFound(ctx, members.Find), h.countFound(ctx, registry.Find),
+			h.countFound(ctx, config.Find)}
+	}
+	s.places = h.places
+	ofRecipe := map[string]bool{} // by path; decided before data is hidden
+	for _, r := range s.Locks {
+		if r.Kind == locks.NoLock || recipenode.Is(r) {
+			ofRecipe[r.Path] = true
+		}
+	}
 	if h.hideData {
 		hideReport(&s.Report)
 		for i := range s.runs {
@@ -209,6 +238,9 @@ func (h *hub) look() *snapshot {
 	s.took, s.sent = time.Since(s.at), h.client.Status().Requests-before
 	for _, r := range s.Locks {
 		s.locksAt[r.Path] = r
+		if !ofRecipe[r.Path] {
+			s.locks = append(s.locks, r)
+		}
 	}
 	s.findings = judge(s.Report)
 	for _, f := range allFindings(s.findings) {
@@ -267,6 +299,20 @@ func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
 	})
 	return nil
+}
+
+// countFound counts what a recipe finds below the root.
+func (h *hub) countFound(ctx context.Context,
+	find func(context.Context, *framework.Client, string) iter.Seq2[string, error]) (n int) {
+	for _, err := range find(ctx, h.client, h.root) {
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, framework.ErrNoAuth):
+			return -1
+		}
+	}
+	return n
 }
 
 // waitBriefly waits for another snapshot than the one with this number. It returns nil without an

@@ -71,8 +71,8 @@ var lockSorts = map[string]func(a, b lockRow) int{
 
 // lockRows are the locks or the elections of a snapshot, what is wrong first.
 func (u *UI) lockRows(s *snapshot, elections bool) (rows []lockRow, reports []*locks.Report) {
-	for _, r := range s.Locks {
-		if r.Kind != locks.NoLock && (r.Kind == locks.ElectionLock) == elections {
+	for _, r := range s.locks {
+		if (r.Kind == locks.ElectionLock) == elections {
 			rows, reports = append(rows, u.lockRowOf(s, r)), append(reports, r)
 		}
 	}
@@ -203,7 +203,7 @@ func (u *UI) ofSession(s *snapshot, session framework.SessionID, except string) 
 	if session == 0 {
 		return nil, nil
 	}
-	for _, r := range s.Locks {
+	for _, r := range s.locks {
 		if r.Path == except {
 			continue
 		}

@@ -97,7 +97,7 @@ func (m *memory) addDepths(s *snapshot) {
 
 func (m *memory) addTerms(s *snapshot, first bool) {
 	present := map[string]bool{}
-	for _, r := range s.Locks {
+	for _, r := range s.locks {
 		if r.Kind != locks.ElectionLock {
 			continue
 		}

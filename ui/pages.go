@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // To add a page: write a view, which is what its template shows; a function that builds it from a
@@ -191,12 +192,22 @@ func zoneName(zone *time.Location) string {
 
 func navOf(s *snapshot, section string, overview bool) []navItem {
 	locksOnly, elections := 0, 0
-	for _, r := range s.Locks {
+	for _, r := range s.locks {
 		if r.Kind == locks.ElectionLock {
 			elections++
-		} else if r.Kind != locks.NoLock {
+		} else {
 			locksOnly++
 		}
+	}
+	counts := func(n int) string {
+		if n < 0 || s.places.at.IsZero() {
+			return ""
+		}
+		return count(n)
+	}
+	failedRuns := severity("")
+	if slices.ContainsFunc(s.runs, func(r listedRun) bool { return r.State == workflow.Failed }) {
+		failedRuns = warn
 	}
 	byPage := map[string][]finding{}
 	for _, f := range s.findings {
@@ -209,10 +220,10 @@ func navOf(s *snapshot, section string, overview bool) []navItem {
 		{Name: "Jobs", Href: "jobs", Icon: "jobs", Count: count(len(s.Jobs)), Worst: worst(byPage["job"])},
 		{Name: "Queues", Href: "queues", Icon: "queues", Count: count(len(s.Queues)), Worst: worst(byPage["queue"])},
 		{Name: "Barriers", Href: "barriers", Icon: "barriers", Count: count(len(s.barriers))},
-		{Name: "Workflows", Href: "workflows", Icon: "workflows", Count: count(len(s.runs))},
-		{Name: "Members", Href: "members", Icon: "members"},
-		{Name: "Services", Href: "services", Icon: "services"},
-		{Name: "Configuration", Href: "configuration", Icon: "configuration"},
+		{Name: "Workflows", Href: "workflows", Icon: "workflows", Count: count(len(s.runs)), Worst: failedRuns},
+		{Name: "Members", Href: "members", Icon: "members", Count: counts(s.places.groups)},
+		{Name: "Services", Href: "services", Icon: "services", Count: counts(s.places.services)},
+		{Name: "Configuration", Href: "configuration", Icon: "configuration", Count: counts(s.places.values)},
 		{Name: "Sessions", Href: "sessions", Icon: "sessions"},
 		{Name: "Examination", Href: "doctor", Icon: "doctor"},
 	}

@@ -1,11 +1,19 @@
 package ui
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/members"
+	"github.com/lockstep-go/lockstep/registry"
+)
 
 type searchView struct {
-	Query string
-	Rows  []searchRow
-	More  bool
+	Query  string
+	Rows   []searchRow
+	More   bool
+	Unread []string
 }
 
 type searchRow struct {
@@ -14,7 +22,8 @@ type searchRow struct {
 	Why  string
 }
 
-// buildSearch searches paths, owners, hosts and sessions.
+// buildSearch searches paths, owners, hosts and sessions. Unlike lists it is not followed: it reads
+// what only its own pages show.
 func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 	wanted := strings.ToLower(strings.TrimSpace(q.query.Get("q")))
 	v := searchView{Query: q.query.Get("q")}
@@ -26,7 +35,7 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 		}
 	}
 	if wanted != "" {
-		for _, r := range s.Locks {
+		for _, r := range s.locks {
 			row := u.lockRowOf(s, r)
 			if strings.Contains(strings.ToLower(r.Path), wanted) {
 				add(row.Link, row.Kind, "")
@@ -45,7 +54,7 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 			}
 		}
 		for _, r := range s.barriers {
-			if containsAny(wanted, r.Path) {
+			if containsAny(wanted, r.Path, string(r.Kind)) {
 				add(linkTo("", r.Path, u.root), string(r.Kind), "")
 			}
 		}
@@ -56,6 +65,41 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 				add(l, "workflow", "")
 			}
 		}
+		v.Unread = u.searchPlaces(q, s, wanted, add)
 	}
-	return built{"Search", v, v.Rows}, nil
+	return built{"Search", v, append([]searchRow{}, v.Rows...)}, nil
+}
+
+// searchPlaces searches members, services and configuration values. It returns what could not be
+// read.
+func (u *UI) searchPlaces(q request, s *snapshot, wanted string, add func(l link, kind, why string)) []string {
+	groups, groupsErr := findAll(u, q, s, "groups", members.Find, u.readGroup)
+	for _, r := range groups.all {
+		if row := u.groupRowOf(r); containsAny(wanted, r.Path) {
+			add(row.Link, "group", "")
+		} else if row.matches(wanted) {
+			add(row.Link, "group", "a member or a session there")
+		}
+	}
+	services, servicesErr := findAll(u, q, s, "services", registry.Find, u.readService)
+	for _, r := range services.all {
+		if row := u.serviceRowOf(r); containsAny(wanted, r.Path) {
+			add(row.Link, "service", "")
+		} else if row.matches(wanted) {
+			add(row.Link, "service", "an instance or an address there")
+		}
+	}
+	values, valuesErr := findAll(u, q, s, "values", config.Find, u.readValueReport)
+	for _, r := range values.all {
+		if containsAny(wanted, r.Path) {
+			add(linkTo("value", r.Path, u.root), "value", "")
+		}
+	}
+	unread := slices.Concat(groups.unread, services.unread, values.unread)
+	for _, err := range []error{groupsErr, servicesErr, valuesErr} {
+		if err != nil {
+			unread = append(unread, err.Error())
+		}
+	}
+	return unread
 }

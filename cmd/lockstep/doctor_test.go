@@ -215,14 +215,14 @@ func TestDoctorCountsTheLocksThatAreListed(t *testing.T) {
 	s.start("register", "billing", "10.0.0.7:8080")
 	s.queue("/lockstep/services/billing", 1)
 	_, out, _ := s.run("doctor")
-	require.Contains(t, out, "2, as lockstep locks /lockstep lists them\n")
-	require.Len(t, strings.Split(strings.TrimSpace(s.ok("locks", "/lockstep", "--json")), "\n"), 2)
+	require.Contains(t, out, "1, as lockstep locks /lockstep lists them\n")
+	require.Len(t, strings.Split(strings.TrimSpace(s.ok("locks", "/lockstep", "--json")), "\n"), 1)
 	require.NoError(t, client(t, s).Create(t.Context(),
 		"/lockstep/locks/deploy/_c_3d6dc0ac-6d8b-4f3b-8b9e-0c6c2f0d8a11-lock-0000000007", []byte("x"),
 		framework.Ephemeral))
 	_, out, _ = s.run("doctor")
 	require.Contains(t, out,
-		"2, as lockstep locks /lockstep lists them; other programs have written 1 of their nodes\n")
+		"1, as lockstep locks /lockstep lists them; other programs have written 1 of their nodes\n")
 }
 
 // TestDoctorKnowsAServerThatHangsUp: it runs, and so is not to be started, but has all the

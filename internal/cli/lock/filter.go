@@ -2,7 +2,6 @@ package lock
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/recipenode"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -32,7 +31,7 @@ func (f *Filter) addFilterFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.sort, "sort", "path", "sort by path, waiting (most waiters first) or age (oldest holder first)")
 	cli.OfferValues(cmd, "sort", "path", "waiting", "age")
 	flags.IntVar(&f.limit, "limit", 0, "show this many locks at most")
-	flags.BoolVar(&f.all, "all", false, "show also nodes of queues, schedulers and barriers")
+	flags.BoolVar(&f.all, "all", false, "show also nodes of queues, schedulers, barriers and services")
 }
 
 func (f *Filter) checkFilterFlags(cmd *cobra.Command) error {
@@ -48,15 +47,10 @@ func (f *Filter) checkFilterFlags(cmd *cobra.Command) error {
 // streams reports whether locks can be shown as they are found.
 func (f *Filter) streams() bool { return f.sort == "path" && f.limit == 0 }
 
-// internalNodes are the ephemeral nodes of queues, schedulers and barriers, which look like claims.
-var internalNodes = regexp.MustCompile(
-	`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|` +
-		`writers/[0-9a-f-]{36}/[0-9a-f]+|in-[0-9a-f-]{36}/m-\d{10})$`)
-
 // Admits reports whether a lock is to be shown.
 func (f *Filter) Admits(r *locks.Report, now time.Time) bool {
 	switch {
-	case !f.all && r.Kind == locks.ClaimLock && (internalNodes.MatchString(r.Path) || queuelayout.IsTicket(r.Path)):
+	case !f.all && recipenode.Is(r):
 		return false
 	case f.waiting && len(r.Waiters) == 0:
 		return false

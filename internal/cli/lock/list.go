@@ -34,7 +34,7 @@ holders and waiters in order, each with its fencing token and session. Nothing i
 locks may have changed since. Times are by the clocks of those who asked for the lock, when they asked.
 
 The flags --waiting, --older, --owner, --sort and --limit choose among the locks of a list. Nodes of
-queues, schedulers and barriers are shown with --all only. --deadlocks shows holders that wait for
+queues, schedulers, barriers and services are shown with --all only. --deadlocks shows holders that wait for
 each other; the exit code is 1 if there are any, or if a NAME that was given does not exist. See
 also lockstep revoke and lockstep release.`,
 		Example: `  lockstep locks                   all locks
