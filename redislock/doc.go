@@ -45,7 +45,10 @@
 //
 // # Servers
 //
-// One primary, alone or behind Sentinel (redis.NewFailoverClient). Redlock, a lock on several
+// One primary, alone or behind Sentinel (redis.NewFailoverClient), or a cluster
+// (redis.NewClusterClient, without ReadOnly), in which each lock is on one primary. A plain client
+// of a server of a cluster is refused for the locks of the other servers. A ring (redis.NewRing) is
+// refused for all: when a server fails, it gives its locks to another. Redlock, a lock on several
 // independent primaries, is not offered; docs/redis.md says why.
 //
 // # Keys

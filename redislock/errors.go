@@ -36,6 +36,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", errForeign, err)
 	case strings.Contains(err.Error(), "READONLY "):
 		return fmt.Errorf("%w: %w", ErrReplica, err)
+	case redis.HasErrorPrefix(err, "MOVED"):
+		return fmt.Errorf("%w: the server is one of a cluster, connect by redis.NewClusterClient: %w", errInvalid, err)
 	}
 	return err
 }

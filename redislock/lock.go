@@ -58,6 +58,10 @@ func newLock(client redis.UniversalClient, name, kind string, opts []Option) *lo
 		l.err = fmt.Errorf("%w: the client is nil", errInvalid)
 		return l
 	}
+	if _, isRing := client.(*redis.Ring); isRing {
+		l.err = fmt.Errorf("%w: a ring gives a lock to another server when one fails, so two may hold it", errInvalid)
+		return l
+	}
 	l.wakes.begin(client, name)
 	if l.err = checkName(name); l.err == nil {
 		l.opts, l.err = optionsOf(opts)

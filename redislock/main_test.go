@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,6 +24,10 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis logs each failed connection
+	if addr := os.Getenv(holderEnv); addr != "" {
+		holdInThisProcess(addr)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -40,8 +45,8 @@ func inBubble(t *testing.T, f func(t *testing.T, s *memoryServer)) {
 type memoryServer struct{ *miniredis.Miniredis }
 
 // newClient returns a client with a link of its own, and closes the client at the end of the test.
-func (s *memoryServer) newClient(t *testing.T) (*redis.Client, *link) {
-	client, to := s.connect()
+func (s *memoryServer) newClient(t *testing.T, change ...func(*redis.Options)) (*redis.Client, *link) {
+	client, to := s.connect(change...)
 	t.Cleanup(func() {
 		// what is given back in the background ends with the expiry
 		time.Sleep(2 * DefaultExpiry)
@@ -51,16 +56,20 @@ func (s *memoryServer) newClient(t *testing.T) (*redis.Client, *link) {
 	return client, to
 }
 
-func (s *memoryServer) connect() (*redis.Client, *link) {
+func (s *memoryServer) connect(change ...func(*redis.Options)) (*redis.Client, *link) {
 	to := &link{server: s}
-	return redis.NewClient(&redis.Options{
+	o := &redis.Options{
 		Dialer:                   to.dial,
 		DialerRetries:            1,
 		ReadTimeout:              time.Second,
 		DisableIdentity:          true,
 		ConnMaxIdleTime:          -1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}), to
+	}
+	for _, c := range change {
+		c(o)
+	}
+	return redis.NewClient(o), to
 }
 
 // link is the network between a client and the server.

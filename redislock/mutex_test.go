@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +139,81 @@ func TestALostAnswerIsNoSecondGrant(t *testing.T) {
 			to.set(func(l *link) { l.loseNext = true })
 		}
 	})
+}
+
+// TestAnyAnswerMayBeLost, with its connection: those of each script, with and without go-redis' own
+// retries.
+func TestAnyAnswerMayBeLost(t *testing.T) {
+	kinds := map[string]func(client *redis.Client) locks.Locker{
+		"mutex":    func(c *redis.Client) locks.Locker { return NewMutex(c, "orders").virtual() },
+		"in order": func(c *redis.Client) locks.Locker { return NewMutex(c, "orders", WithArrivalOrder()).virtual() },
+		"write":    func(c *redis.Client) locks.Locker { return NewRWLock(c, "orders").virtual() },
+		"read":     func(c *redis.Client) locks.Locker { return NewRWLock(c, "orders").virtual().RLocker() },
+	}
+	for kind, newLocker := range kinds {
+		for _, retries := range []int{-1, 3} {
+			t.Run(fmt.Sprint(kind, retries), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, s *memoryServer) {
+					setRetries := func(o *redis.Options) { o.MaxRetries = retries }
+					a, toA := s.newClient(t, setRetries)
+					b, toB := s.newClient(t, setRetries)
+					lose := func(to *link) { to.set(func(l *link) { l.loseNext = true }) }
+					requireLost := func(to *link, what string) {
+						to.set(func(l *link) { require.False(t, l.loseNext, what) })
+					}
+					holder, waiter := newLocker(a), newLocker(b)
+					for _, l := range []locks.Locker{holder, waiter} { // loads the scripts, and makes a connection
+						lease, err := l.Lock(t.Context())
+						require.NoError(t, err)
+						require.NoError(t, lease.Release(t.Context()))
+					}
+					lose(toA)
+					lease, err := holder.Lock(t.Context())
+					requireLost(toA, "acquisition")
+					if retries < 0 { // the first attempt tells
+						require.ErrorIs(t, err, io.EOF)
+						time.Sleep(time.Second)
+						for _, key := range s.Keys() {
+							require.Contains(t, []string{"{orders}:token", "{orders}:arrivals"}, key)
+						}
+						lease, err = holder.Lock(t.Context())
+					}
+					require.NoError(t, err)
+					time.Sleep(DefaultExpiry / 2) // the first renewal loads the script
+					lose(toA)
+					time.Sleep(DefaultExpiry)
+					requireLost(toA, "renewal")
+					require.NoError(t, lease.Err())
+
+					if kind == "read" {
+						waiter = NewRWLock(b, "orders").virtual()
+					}
+					granted := make(chan *locks.Lease)
+					go func() {
+						next, err := waiter.Lock(t.Context())
+						require.NoError(t, err)
+						granted <- next
+					}()
+					synctest.Wait()
+					lose(toB)
+					time.Sleep(DefaultExpiry / 2)
+					requireLost(toB, "refusal of a waiter")
+					lose(toA)
+					require.NoError(t, lease.Release(t.Context()))
+					requireLost(toA, "release")
+					next := <-granted
+					require.ErrorIs(t, lease.Err(), locks.ErrReleased)
+					require.NoError(t, next.Err())
+					lose(toB)
+					require.NoError(t, next.Release(t.Context()))
+					requireLost(toB, "release")
+					for _, key := range s.Keys() {
+						require.Contains(t, []string{"{orders}:token", "{orders}:arrivals"}, key)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestACallThatEndsLeavesNothing(t *testing.T) {
@@ -419,6 +496,11 @@ func TestBadInput(t *testing.T) {
 		}
 		_, err := NewRWLock(client, "orders", WithArrivalOrder()).virtual().RLock(t.Context())
 		require.ErrorIs(t, err, errInvalid)
+		ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+		err = NewMutex(ring, "orders").Validate()
+		require.ErrorIs(t, err, errInvalid)
+		require.ErrorContains(t, err, "ring")
+		require.NoError(t, ring.Close())
 
 		_, err = s.Lpush("list", "element")
 		require.NoError(t, err)

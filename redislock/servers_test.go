@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -230,6 +231,34 @@ func TestOnARealServer(t *testing.T) {
 		require.NoError(t, next.Release(ctx))
 	})
 
+	t.Run("a paused client", func(t *testing.T) {
+		holder := exec.Command(os.Args[0])
+		holder.Env = append(os.Environ(), holderEnv+"="+s.addr())
+		holder.Stderr = os.Stderr
+		in, err := holder.StdinPipe()
+		require.NoError(t, err)
+		out, err := holder.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, holder.Start())
+		defer func() { _ = holder.Wait() }()
+		defer func() { _ = holder.Process.Kill() }()
+		said := bufio.NewScanner(out)
+		require.True(t, said.Scan())
+		require.Equal(t, "<nil>", said.Text())
+		require.NoError(t, holder.Process.Signal(syscall.SIGSTOP))
+		next, err := NewMutex(admin, "paused").Lock(ctx)
+		require.NoError(t, err)
+		require.NoError(t, holder.Process.Signal(syscall.SIGCONT))
+		_, err = in.Write([]byte("\n"))
+		require.NoError(t, err)
+		require.True(t, said.Scan())
+		require.Equal(t, ErrExpired.Error(), said.Text(), "the holder's first question has the answer")
+		require.True(t, said.Scan(), "it has released")
+		require.NoError(t, next.Err())
+		require.EqualValues(t, 1, admin.Exists(ctx, "paused").Val(), "and not the next one's lock")
+		require.NoError(t, next.Release(ctx))
+	})
+
 	t.Run("refusals", func(t *testing.T) {
 		require.NoError(t, admin.LPush(ctx, "list", 1).Err())
 		_, err := NewMutex(admin, "list").Lock(ctx)
@@ -260,15 +289,106 @@ func TestOnARealServer(t *testing.T) {
 		held, err := NewMutex(client, "held", WithExpiry(time.Second)).Lock(ctx)
 		require.NoError(t, err)
 		require.NoError(t, client.ConfigSet(ctx, "maxmemory", "1").Err())
-		_, err = NewMutex(client, "orders").Lock(ctx)
-		require.ErrorContains(t, err, "OOM")
-		require.Zero(t, client.Exists(ctx, "orders").Val())
+		for _, l := range []locks.Locker{NewMutex(client, "orders"), NewMutex(client, "orders", WithArrivalOrder()),
+			NewRWLock(client, "orders"), NewRWLock(client, "orders").RLocker()} {
+			_, err = l.Lock(ctx)
+			require.ErrorContains(t, err, "OOM")
+			require.Empty(t, client.Keys(ctx, "*orders*").Val())
+		}
 		require.NoError(t, held.Release(ctx))
 		require.Zero(t, client.Exists(ctx, "held").Val(), "a full server releases")
 		full.kill()
 		_, err = NewMutex(client, "orders").Lock(ctx)
 		require.ErrorContains(t, err, "refused")
 	})
+}
+
+// holderEnv makes the test's program a holder of the lock "paused" on the server with this address.
+const holderEnv = "REDISLOCK_TEST_HOLDER"
+
+// holdInThisProcess says whether its lease stands when it is granted, when it reads a line, and after its
+// release.
+func holdInThisProcess(addr string) {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = client.Close() }()
+	lease, err := NewMutex(client, "paused", WithExpiry(2*time.Second)).Lock(context.Background())
+	fmt.Println(err)
+	if err != nil {
+		return
+	}
+	_, _ = fmt.Scanln()
+	fmt.Println(lease.Err())
+	_ = lease.Release(context.Background()) // its end may have released it without an answer
+	fmt.Println(lease.Err())
+}
+
+// TestOnACluster uses three servers, each of which has some of the locks.
+func TestOnACluster(t *testing.T) {
+	ctx := t.Context()
+	var servers []*realServer
+	var addrs []string
+	for i := range 3 {
+		s := startServer(t, `save ""`, "cluster-enabled yes")
+		servers, addrs = append(servers, s), append(addrs, s.addr())
+		client := s.newClient(t)
+		require.NoError(t, client.ClusterAddSlotsRange(ctx, i*5462, min(i*5462+5461, 16383)).Err())
+		if i > 0 {
+			require.NoError(t, client.ClusterMeet(ctx, "127.0.0.1", servers[0].port).Err())
+		}
+	}
+	for _, s := range servers {
+		client := s.newClient(t)
+		require.Eventually(t, func() bool {
+			info := client.ClusterInfo(ctx).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_size:3")
+		}, time.Minute, 10*time.Millisecond)
+	}
+	newClient := func() *redis.ClusterClient {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+		t.Cleanup(func() { _ = client.Close() })
+		return client
+	}
+	a, b := newClient(), newClient()
+	for n := range 12 {
+		name := fmt.Sprint("orders-", n)
+		for _, opts := range [][]Option{{WithExpiry(MaxExpiry)}, {WithExpiry(MaxExpiry), WithArrivalOrder()}} {
+			first, err := NewMutex(a, name, opts...).Lock(ctx)
+			require.NoError(t, err)
+			granted := make(chan *locks.Lease)
+			go func() {
+				lease, err := NewMutex(b, name, opts...).Lock(ctx)
+				require.NoError(t, err)
+				granted <- lease
+			}()
+			require.Eventually(t, func() bool {
+				return a.Exists(ctx, "{"+name+"}:waiting", "{"+name+"}:line").Val() > 0
+			}, time.Minute, time.Millisecond)
+			require.NoError(t, first.Release(ctx))
+			second := <-granted // by a call: it does not try again itself for eight hours
+			require.Greater(t, second.Token(), first.Token())
+			require.NoError(t, second.Release(ctx))
+		}
+	}
+
+	refused := 0
+	for n := range 12 {
+		lease, err := NewMutex(servers[0].newClient(t), fmt.Sprint("orders-", n)).Lock(ctx)
+		if err == nil { // the server has this one
+			require.NoError(t, lease.Release(ctx))
+			continue
+		}
+		require.ErrorIs(t, err, errInvalid)
+		require.ErrorContains(t, err, "NewClusterClient")
+		refused++
+	}
+	require.Positive(t, refused, "the server has not all of the names")
+	require.Eventually(t, func() bool {
+		subscriptions := 0
+		for _, s := range servers {
+			subscriptions += len(s.newClient(t).PubSubChannels(ctx, "*").Val())
+		}
+		return subscriptions == 0
+	}, time.Minute, 100*time.Millisecond, "they end when nobody waits any more")
 }
 
 // TestAFailoverGivesTheLockAway shows what these locks do not promise. The replica does not have
