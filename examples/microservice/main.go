@@ -1,17 +1,18 @@
 // Command microservice is an HTTP service with several replicas. The leader gives each order a
 // number of its own, even if replicas fail. All replicas send receipts, from a queue. One replica
-// reports on schedule, and one monitors the locks, jobs and queues. The service is built with fx
-// and observed with OpenTelemetry and Prometheus.
+// reports on schedule, and one monitors the locks, jobs and queues. Each serves a web page of them.
+// lockstep.Run runs the parts; OpenTelemetry and Prometheus observe them.
 //
 //	go run ./examples/microservice
 //	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
 //
-// It prints the addresses of its pages, such as http://localhost:8080/, which say what to try.
+// It prints the addresses of its pages: such as http://localhost:8080/, which says what to try, and
+// http://localhost:8080/lockstep/, the web page.
 //
 // docs/grafana/lockstep.json and docs/prometheus/lockstep.yml are a dashboard and alert rules for
 // the metrics. Spans go to the file of --spans, the log to standard error. See shop.go (the leader's
-// work), background.go (the background work), web.go and replica.go (the wiring) for the part that
-// a service would have.
+// work), web.go (the pages) and replica.go (all that a replica does) for the part that a service would
+// have.
 package main
 
 import (
@@ -73,10 +74,12 @@ func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) erro
 		if err != nil {
 			return err
 		}
-		defer r.stop(log)
-		ended := r.app.Wait() // fx would start a goroutine for good if it were asked after the stop
-		go func() { failed <- r.wait(ctx, ended) }()
-		fmt.Fprintf(out, "%s  http://%s/\n", r.id, r.address)
+		defer r.stop()
+		go func() {
+			<-r.ended
+			failed <- r.err
+		}()
+		fmt.Fprintf(out, "%s  http://%s/  http://%[2]s/lockstep/\n", r.id, r.address)
 	}
 	select {
 	case <-ctx.Done():
@@ -89,9 +92,6 @@ func serve(ctx context.Context, o options, out io.Writer, log *slog.Logger) erro
 
 // sessionTimeout is the session timeout of a replica.
 const sessionTimeout = 30 * time.Second
-
-// startTimeout is how long a replica may take to start. It does not wait for a connection.
-const startTimeout = 15 * time.Second
 
 // stopTimeout is how long a replica may take to stop.
 const stopTimeout = 15 * time.Second

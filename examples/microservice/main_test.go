@@ -97,7 +97,7 @@ func testHandOver(t *testing.T, servers []string) {
 	require.Equal(t, "1", orderFrom(t, c, first.address))
 	second, err := startReplica(o, 1, &out, log)
 	require.NoError(t, err)
-	defer second.stop(log)
+	defer second.stop()
 	require.Equal(t, "2", orderFrom(t, c, second.address), "it sends us to the first")
 
 	require.Eventually(t, func() bool {
@@ -106,7 +106,7 @@ func testHandOver(t *testing.T, servers []string) {
 	}, time.Minute, 20*time.Millisecond)
 	require.True(t, statusOf(t, c, first.address).Leading)
 
-	first.stop(log)
+	first.stop()
 	require.Equal(t, "3", orderFrom(t, c, second.address))
 	require.Equal(t, "4", orderFrom(t, c, second.address))
 	require.Equal(t, second.address, statusOf(t, c, second.address).Address)
@@ -136,9 +136,21 @@ func TestTheProgram(t *testing.T) {
 	text, err := io.ReadAll(help.Body)
 	require.NoError(t, errors.Join(err, help.Body.Close()))
 	require.Contains(t, string(text), "curl -L -X POST http://"+addresses[1]+"/orders")
+	require.Contains(t, out.String(), "http://"+addresses[1]+"/lockstep/")
+	require.Eventually(t, func() bool { // the page looks once a second
+		page, err := c.Get("http://" + addresses[1] + "/lockstep/elections")
+		require.NoError(t, err)
+		text, err := io.ReadAll(page.Body)
+		require.NoError(t, errors.Join(err, page.Body.Close()))
+		return strings.Contains(string(text), `election?path=%2Fshop%2Fleader`)
+	}, time.Minute, 20*time.Millisecond)
+	open, err := c.Get("http://" + addresses[1] + "/lockstep/events?page=elections") // must not keep the end waiting
+	require.NoError(t, err)
+	defer open.Body.Close()
 	cancel()
 	require.Equal(t, 0, <-code, errs.String())
 	require.Contains(t, errs.String(), "msg=leading")
+	require.NotContains(t, errs.String(), "level=ERROR")
 	written, err := os.ReadFile(spans)
 	require.NoError(t, err)
 	require.Contains(t, string(written), `"lockstep.election.campaign"`)

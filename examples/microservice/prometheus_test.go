@@ -68,7 +68,7 @@ func TestTheDashboardAndTheRulesOnARealPrometheus(t *testing.T) {
 	for i := range 2 {
 		r, err := startReplica(o, i, io.Discard, log)
 		require.NoError(t, err)
-		defer r.stop(log)
+		defer r.stop()
 		replicas = append(replicas, r)
 	}
 	c, err := framework.Connect(t.Context(), framework.Config{Servers: o.servers}, framework.WithLogger(log))
