@@ -14,7 +14,7 @@
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
 # make build   compile everything
-# make programs  compile the programs with other libraries that docs/programs.md shows: some minutes
+# make programs  test the programs with other libraries that docs/programs.md shows: some minutes
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
 # make pictures  records examples/cluster and "lockstep top" on a terminal again, for README and docs
 # make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
@@ -49,7 +49,7 @@ build:
 	$(GO) build $(MODULES)
 
 programs:
-	cd docs/programs && GOWORK=off $(GO) vet .
+	cd docs/programs && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -count=1 -timeout 5m .
 
 # Four packages at a time: two of them mostly wait, and several start ensembles of their own to break. Lint vets them.
 test: about-test zookeeper test-tools

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -34,7 +35,7 @@ func workOnTasks(ctx context.Context, client *redis.Client) error {
 		},
 		ErrorHandler: asynq.ErrorHandlerFunc(func(ctx context.Context, task *asynq.Task, err error) {
 			tried, _ := asynq.GetRetryCount(ctx)
-			if most, _ := asynq.GetMaxRetry(ctx); tried >= most {
+			if most, _ := asynq.GetMaxRetry(ctx); tried >= most || errors.Is(err, asynq.SkipRetry) {
 				log.Printf("%s %s is dead: %v", task.Type(), task.Payload(), err)
 			}
 		}),

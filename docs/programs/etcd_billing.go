@@ -24,14 +24,15 @@ func serveBilling(ctx context.Context, client *clientv3.Client, server *grpc.Ser
 	go func() {
 		for ctx.Err() == nil {
 			session, err := concurrency.NewSession(client, concurrency.WithTTL(30))
-			if err == nil {
-				err = manager.AddEndpoint(ctx, "services/billing/"+address, endpoints.Endpoint{Addr: address},
-					clientv3.WithLease(session.Lease()))
-			}
 			if err != nil {
 				log.Print(err)
 				time.Sleep(time.Second)
 				continue
+			}
+			if err := manager.AddEndpoint(ctx, "services/billing/"+address, endpoints.Endpoint{Addr: address},
+				clientv3.WithLease(session.Lease())); err != nil {
+				log.Print(err)
+				session.Close()
 			}
 			select {
 			case <-session.Done():
