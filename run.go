@@ -18,7 +18,8 @@ import (
 // Run runs a service: it starts the client, runs the parts, and serves their health, until ctx
 // ends, a signal comes, a part fails, or the functions of Go and Lead have all returned. Then it
 // stops the parts in order, closes the client, and returns. The client is one of framework.New, so
-// that nothing waits for the servers before Run does; Run closes it in any case.
+// that nothing waits for the servers before Run does, or, in tests, one that is connected, such as a
+// zktest.Member's; Run closes it in any case.
 //
 // Start: all parts start at once, registrations when the others have started. Run does not fail
 // while the servers are away: it goes on trying, and the service is live and not ready. A part that

@@ -18,7 +18,8 @@ type Member struct {
 // Member connects a client through a new link with that name, and closes it at the end of the test.
 // It sets the configuration's Servers, and an empty Identity to the name. The client counts leases
 // with time.Now, so that it works in a testing/synctest bubble, and has no log unless an option
-// sets one. Member fails the test if there is no session within 30 s.
+// sets one: framework.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil))) shows why a job or a
+// handler of a queue has failed. Member fails the test if there is no session within 30 s.
 func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framework.Option) *Member {
 	tb.Helper()
 	link := s.Link(name)
