@@ -168,7 +168,9 @@ func TestAnyAnswerMayBeLost(t *testing.T) {
 						require.NoError(t, lease.Release(t.Context()))
 					}
 					lose(toA)
+					began := time.Now()
 					lease, err := holder.Lock(t.Context())
+					require.Less(t, time.Since(began), time.Second, "an attempt that is sent again succeeds")
 					requireLost(toA, "acquisition")
 					if retries < 0 { // the first attempt tells
 						require.ErrorIs(t, err, io.EOF)
@@ -202,7 +204,6 @@ func TestAnyAnswerMayBeLost(t *testing.T) {
 					require.NoError(t, lease.Release(t.Context()))
 					requireLost(toA, "release")
 					next := <-granted
-					require.ErrorIs(t, lease.Err(), locks.ErrReleased)
 					require.NoError(t, next.Err())
 					lose(toB)
 					require.NoError(t, next.Release(t.Context()))
