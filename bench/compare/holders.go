@@ -196,7 +196,7 @@ func observe(ctx context.Context, peer string, holds, waits []string, watched ti
 		return o, err
 	}
 	defer waiter.kill()
-	if peer != postgresPeer { // that connects when its server can take it
+	if peer != postgresPeer { // that connects when its server is the primary
 		if err := awaitWithin(ctx, waiter, "UP"); err != nil {
 			return o, err
 		}
@@ -427,8 +427,8 @@ func failOverPostgres(ctx context.Context, t trial, h *holders) (o outcome, err 
 	return promotePostgres(ctx, t, h, true)
 }
 
-// promotePostgres makes the replica the primary. A replica refuses advisory locks before: the waiter
-// comes when it has become the primary.
+// promotePostgres makes the replica the primary. A replica grants advisory locks of its own at any time:
+// the waiter comes when it has become the primary, as a program that looks for the primary does.
 func promotePostgres(ctx context.Context, t trial, h *holders, kill bool) (o outcome, err error) {
 	primary, replica, err := h.postgresPair(ctx)
 	if err != nil {
