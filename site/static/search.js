@@ -35,7 +35,7 @@ const rank = (url) => /\/adr\//.test(url) ? 0.3
 // same reports whether a word of a page is a word of the query, another form of it (lock, locked), or has it within
 // (WithReentry).
 const same = (word, wanted) => word.startsWith(wanted) || wanted.length > 4 && word.includes(wanted)
-  || word.length > 3 && wanted.length <= word.length + 2 && wanted.startsWith(word);
+  || word.length > 3 && wanted.startsWith(word) && /^(s|es|d|ed|r|er|ing)$/.test(wanted.slice(word.length));
 
 // matches returns the best section of each page that has the rarest words. Sections need not have all words, but
 // those that have more of them come first. A word in a heading or a title counts more than one in the text.
