@@ -48,8 +48,7 @@ func ExampleScheduler_Trigger() {
 		log.Fatal(err)
 	}
 	defer zk.Close()
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
+	ctx := context.Background()
 	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
 		framework.WithDialer(zk.Link("example").DialContext))
 	if err != nil {
@@ -57,9 +56,11 @@ func ExampleScheduler_Trigger() {
 		return
 	}
 	defer client.Close(ctx)
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	ended := make(chan error)
 	go func() {
-		ended <- nightly(ctx, client, func(context.Context, time.Time) error {
+		ended <- nightly(running, client, func(context.Context, time.Time) error {
 			fmt.Println("writing the report")
 			stop()
 			return errNoSales
