@@ -113,6 +113,7 @@ var jobs = slices.Concat(
 	rows("watchers", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer),
 	rows("watchers", etcd1, etcdPeer),
 	rows("watchers", redis1, redisPeer),
+	rows("watchers", postgres, postgresPeer),
 	rows("idle", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer),
 	rows("idle", etcd1, etcdPeer),
 	rows("idle", redis1, redislockPeer, redsyncPeer),

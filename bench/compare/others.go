@@ -233,6 +233,34 @@ func (c postgresConnection) counter(name string) (func(context.Context) error, e
 	}, err
 }
 
+// watch has a connection for each watcher, as Redis has.
+func (c postgresConnection) watch(ctx context.Context, name string, n int, seen func(value string)) error {
+	for range n {
+		own, err := pgx.Connect(ctx, c.Config().ConnString())
+		if err == nil {
+			_, err = own.Exec(ctx, "listen "+pgx.Identifier{name}.Sanitize())
+		}
+		if err != nil {
+			return err
+		}
+		go func() {
+			for {
+				change, err := own.WaitForNotification(ctx)
+				if err != nil {
+					return
+				}
+				seen(change.Payload)
+			}
+		}()
+	}
+	return nil
+}
+
+func (c postgresConnection) set(ctx context.Context, name, value string) error {
+	_, err := c.Exec(ctx, "select pg_notify($1, $2)", name, value)
+	return err
+}
+
 // isDuplicate reports whether another connection has made the same table at the same time.
 func isDuplicate(err error) bool {
 	var refused interface{ SQLState() string }

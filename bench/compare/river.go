@@ -22,7 +22,7 @@ func connectRiver(ctx context.Context, server string) (connection, error) {
 	return riverConnection{pool}, err
 }
 
-func (c riverConnection) locker(string) (locker, error) { return nil, errors.New("River has no lock") }
+func (c riverConnection) locker(string) (locker, error) { return nil, errors.New("no lock in River") }
 
 // riverItem is an item of the measured queue.
 type riverItem struct {
