@@ -189,7 +189,7 @@ func TestContextEndAtAnyStepLeavesNoNode(t *testing.T) {
 			}
 			ms[0].Link.Delay(7 * time.Millisecond)
 			if at%3 == 1 {
-				w.DropReply(1+at%4, zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(ms[0]).ID()), Path: "/",
+				w.DropReply(1+at%4, zktest.Match{Op: zktest.OpMulti, Session: w.session(ms[0]).ID(), Path: "/",
 					Func: zktest.Request.Writes})
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*2*time.Millisecond)

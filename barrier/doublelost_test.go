@@ -86,12 +86,12 @@ func backBeforeExpiry(t *testing.T, w *world) (early bool) {
 	<-first.Done()
 	ms[0].Link.Heal()
 	second := w.session(ms[0])
-	early = slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == int64(first.ID()) })
+	early = slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == first.ID() })
 	time.Sleep(100 * time.Millisecond)
 	there := w.Children(w.in())
 	require.Len(t, there, 1)
 	n, _ := w.Node(w.in() + "/" + there[0])
-	require.Equal(t, int64(second.ID()), n.Stat.EphemeralOwner)
+	require.Equal(t, second.ID(), n.Stat.EphemeralOwner)
 	require.False(t, a.over())
 	b := enter(t, t.Context(), bs[1])
 	leaveAll(t, a.round(), b.round())
@@ -188,7 +188,7 @@ func TestCreateLostWithItsSession(t *testing.T) {
 			bs := doubles(2, m, b)
 			leaveAll(t, enterAll(t, bs...)...)
 			first := w.session(m)
-			f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(first.ID()),
+			f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: first.ID(),
 				Func: zktest.Request.Writes})
 			go func() {
 				<-f.Hit()
@@ -198,14 +198,14 @@ func TestCreateLostWithItsSession(t *testing.T) {
 			<-first.Done()
 			m.Link.Heal()
 			second := w.session(m)
-			if slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == int64(first.ID()) }) {
+			if slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == first.ID() }) {
 				early++
 			}
 			time.Sleep(100 * time.Millisecond)
 			there := w.Children(w.in())
 			require.Len(t, there, 1)
 			n, _ := w.Node(w.in() + "/" + there[0])
-			require.Equal(t, int64(second.ID()), n.Stat.EphemeralOwner)
+			require.Equal(t, second.ID(), n.Stat.EphemeralOwner)
 			leaveAll(t, a.roundWith(bs[1])...)
 		})
 	}

@@ -76,14 +76,14 @@ func TestALatchSurvives(t *testing.T) {
 			require.False(t, over())
 		}
 		for nth, op := range []zktest.Op{zktest.OpMulti, zktest.OpGetData} {
-			f := w.DropReply(1, zktest.Match{Op: op, Session: int64(w.session(n).ID()), Path: path, Func: isNoSync})
+			f := w.DropReply(1, zktest.Match{Op: op, Session: w.session(n).ID(), Path: path, Func: isNoSync})
 			require.NoError(t, b.CountDown(t.Context(), "x"))
 			<-f.Hit()
 			require.Equal(t, 1, remaining(t, b), nth)
 		}
 		m.Link.Cut()
 		require.NoError(t, b.CountDown(t.Context(), "y"))
-		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(n).ID()), Path: path,
+		f := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(n).ID(), Path: path,
 			Func: zktest.Request.Writes})
 		require.NoError(t, b.Reset(t.Context()))
 		<-f.Hit()
@@ -103,7 +103,7 @@ func TestALateResetLeavesTheNextCountAlone(t *testing.T) {
 		listed, own := make(chan struct{}), w.session(m).ID()
 		lists := 0
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(own) && r.Op == zktest.OpGetChildren2 {
+			if r.Session == own && r.Op == zktest.OpGetChildren2 {
 				if lists++; lists == 2 {
 					close(listed)
 				}
@@ -133,7 +133,7 @@ func TestAResetReadsAgainOnTheNextSession(t *testing.T) {
 					require.NoError(t, a.CountDown(t.Context(), "x"))
 				}
 				former := w.session(m)
-				lost := w.DropReply(1, zktest.Match{Op: op, Session: int64(former.ID())})
+				lost := w.DropReply(1, zktest.Match{Op: op, Session: former.ID()})
 				defer lost.Cancel()
 				_, reset := async(func() error { return a.Reset(t.Context()) })
 				if counted || op != zktest.OpGetChildren2 { // a latch that counts is not listed
@@ -154,7 +154,7 @@ func TestACountIsNotRepeatedInTheNextCount(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Equal(t, 1, remaining(t, a))
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(m).ID()),
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(),
 			Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
@@ -176,7 +176,7 @@ func TestACountBesideAReset(t *testing.T) {
 		m, n := w.member("a"), w.member("b")
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
-		read := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: int64(w.session(m).ID()),
+		read := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData, Session: w.session(m).ID(),
 			Path: path})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-read.Hit()
@@ -194,7 +194,7 @@ func TestASecondCountBesideAReset(t *testing.T) {
 		m, n := w.member("a"), w.member("b")
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "x"))
-		refused := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(m).ID())})
+		refused := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID()})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-refused.Hit()
 		refused.Cancel()
@@ -211,7 +211,7 @@ func TestACountBesideADeletion(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 		require.Equal(t, 2, remaining(t, b))
 		read := w.DelayReplies(time.Second,
-			zktest.Match{Op: zktest.OpGetData, Session: int64(w.session(m).ID()), Path: path})
+			zktest.Match{Op: zktest.OpGetData, Session: w.session(m).ID(), Path: path})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-read.Hit()
 		read.Cancel()
@@ -247,7 +247,7 @@ func TestACountTooManyIsReportedAfterAReset(t *testing.T) {
 		a, b := barrier.NewLatch(m.Client, path, 1), barrier.NewLatch(n.Client, path, 1)
 		require.NoError(t, b.CountDown(t.Context(), "y"))
 		require.Zero(t, remaining(t, a))
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(m).ID()),
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(),
 			Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()
@@ -269,7 +269,7 @@ func TestAnEarlierCountTooManyIsReportedAfterAReset(t *testing.T) {
 		_, err := m.Multi(t.Context(), framework.CreateOp(path+"/by/x", nil, framework.Persistent),
 			framework.CreateOp(path+"/at/c-", []byte("x"), framework.PersistentSequential))
 		require.NoError(t, err)
-		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(m).ID()),
+		lost := w.DropReply(2, zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(),
 			Func: zktest.Request.Writes})
 		_, counted := async(func() error { return a.CountDown(context.Background(), "x") })
 		<-lost.Hit()

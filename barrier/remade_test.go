@@ -136,7 +136,7 @@ func TestACountIsNotRepeatedInARemadeLatch(t *testing.T) {
 			m, n := w.member("a"), w.member("b")
 			mine, theirs := barrier.NewLatch(m.Client, path, 2), barrier.NewLatch(n.Client, path, 2)
 			require.Equal(t, 2, remaining(t, mine))
-			count := zktest.Match{Op: zktest.OpMulti, Session: int64(w.session(m).ID()), Func: zktest.Request.Writes}
+			count := zktest.Match{Op: zktest.OpMulti, Session: w.session(m).ID(), Func: zktest.Request.Writes}
 			lost := w.DropReply(1, count)
 			_, counted := async(func() error { return mine.CountDown(context.Background(), "x") })
 			<-lost.Hit()

@@ -102,7 +102,7 @@ func TestRoundStartingBetweenTwoReads(t *testing.T) {
 		s := w.session(ms[2])
 		read := make(chan struct{}, 1)
 		defer w.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Op == zktest.OpGetData && r.Path == path {
+			if r.Session == s.ID() && r.Op == zktest.OpGetData && r.Path == path {
 				select {
 				case read <- struct{}{}:
 				default:

@@ -39,7 +39,7 @@ func TestRoundsInAStorm(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				(&storm{world: w, r: rand.New(rand.NewPCG(seed, 9)), rounds: map[int64]*roundLog{},
-					killed: map[int64]bool{}}).rage()
+					killed: map[framework.SessionID]bool{}}).rage()
 			})
 		})
 	}
@@ -57,8 +57,8 @@ type storm struct {
 	last   int64
 	whole  int64 // rounds that all members have entered
 	deaths int
-	cut    int            // contexts that have ended a wait
-	killed map[int64]bool // sessions that an operator has ended: their members hear of it only then
+	cut    int                          // contexts that have ended a wait
+	killed map[framework.SessionID]bool // sessions that an operator has ended: their members hear of it only then
 	// vague counts members whose Enter could not report whether its round had begun.
 	vague int
 }
@@ -66,7 +66,7 @@ type storm struct {
 // roundLog is what is known of one round.
 type roundLog struct {
 	entered int
-	inside  map[*barrier.Round]int64 // the member's session
+	inside  map[*barrier.Round]framework.SessionID // the member's session
 }
 
 func (s *storm) int(n int) int {
@@ -172,7 +172,7 @@ func (s *storm) round(ctx context.Context, c *framework.Client, b *barrier.Doubl
 	if err != nil {
 		return false // it dies inside
 	}
-	s.entered(r, int64(session.ID()))
+	s.entered(r, session.ID())
 	if s.int(4) == 0 {
 		time.Sleep(time.Duration(s.int(20)) * time.Millisecond)
 	}
@@ -185,12 +185,12 @@ func (s *storm) round(ctx context.Context, c *framework.Client, b *barrier.Doubl
 	return s.leave(ctx, r)
 }
 
-func (s *storm) entered(r *barrier.Round, session int64) {
+func (s *storm) entered(r *barrier.Round, session framework.SessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log := s.rounds[r.Number()]
 	if log == nil {
-		log = &roundLog{inside: map[*barrier.Round]int64{}}
+		log = &roundLog{inside: map[*barrier.Round]framework.SessionID{}}
 		s.rounds[r.Number()] = log
 	}
 	log.inside[r] = session

@@ -116,7 +116,7 @@ func TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead(t *testing.T) {
 		require.NoError(t, err)
 		hasRead := make(chan struct{}, 10)
 		defer w.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Op == zktest.OpGetChildren2 { // the last request before the transaction
+			if r.Session == s.ID() && r.Op == zktest.OpGetChildren2 { // the last request before the transaction
 				hasRead <- struct{}{}
 			}
 		})()
@@ -151,7 +151,7 @@ func TestALostReplyOfSetIsSettled(t *testing.T) {
 				require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithNote("before")))
 				s, err := w.a.Session(t.Context())
 				require.NoError(t, err)
-				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()),
+				lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
 					Func: func(q zktest.Request) bool {
 						return len(q.Parts) > 1 && q.Parts[0].Path == path
 					}})
@@ -219,7 +219,7 @@ func TestASetThatManyOthersFollowIsNotGuessed(t *testing.T) {
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}))
 		s, err := w.a.Session(t.Context())
 		require.NoError(t, err)
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()),
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(),
 			Func: func(q zktest.Request) bool { return len(q.Parts) > 1 && q.Parts[0].Path == path }})
 		done := make(chan error, 1)
 		go func() { done <- v.Set(t.Context(), limits{Rate: 2}) }()

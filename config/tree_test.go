@@ -407,7 +407,7 @@ func TestATreeCostsFewRequests(t *testing.T) {
 		require.NoError(t, err)
 		count := 0
 		defer w.Observe(func(q zktest.Request) {
-			if q.Session == int64(s.ID()) && q.Op != zktest.OpPing {
+			if q.Session == s.ID() && q.Op != zktest.OpPing {
 				count++
 			}
 		})()

@@ -174,7 +174,7 @@ func (w *world) operations(c *framework.Client) (recorded func() []zktest.Op, st
 	require.NoError(w.t, err)
 	ops := make(chan zktest.Op, 1000)
 	stop = w.Observe(func(r zktest.Request) {
-		if r.Session == int64(s.ID()) && (r.Path != "" || len(r.Parts) > 0 && strings.HasPrefix(r.Parts[0].Path,
+		if r.Session == s.ID() && (r.Path != "" || len(r.Parts) > 0 && strings.HasPrefix(r.Parts[0].Path,
 			path)) {
 			ops <- r.Op
 		}

@@ -332,7 +332,7 @@ func TestNextTermBeginsBehindLateGuardedWrites(t *testing.T) {
 			late <- err
 		}()
 		synctest.Wait()
-		w.Throttle(1, zktest.Match{Op: zktest.OpDelete, Session: int64(s.ID())})
+		w.Throttle(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
 		go func() { _ = first.Resign(t.Context()) }()
 		synctest.Wait()
 		require.Empty(t, next)

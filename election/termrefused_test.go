@@ -58,7 +58,7 @@ func TestAnUpdatePausesBetweenConflicts(t *testing.T) {
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
 		defer w.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Op == zktest.OpMulti && r.Writes() {
+			if r.Session == s.ID() && r.Op == zktest.OpMulti && r.Writes() {
 				tries++
 			}
 		})()

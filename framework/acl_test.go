@@ -113,7 +113,7 @@ func TestSyncOfAClientBringsItsServerUpToDate(t *testing.T) {
 			_, err = a.Set(ctx, "/a", []byte(written), framework.AnyVersion)
 			require.NoError(t, err)
 			if cut {
-				zk.DropReply(1, zktest.Match{Session: int64(session(t, b).ID())})
+				zk.DropReply(1, zktest.Match{Session: session(t, b).ID()})
 			} else {
 				data, _, err := b.Get(ctx, "/a")
 				require.NoError(t, err)

@@ -24,7 +24,7 @@ func writesOf(zk *zktest.Server, s *framework.Session, f func()) (writes, syncs 
 	var w, y atomic.Int64
 	stop := zk.Observe(func(r zktest.Request) {
 		switch {
-		case r.Session != int64(s.ID()):
+		case r.Session != s.ID():
 		case r.Op == zktest.OpSync:
 			y.Add(1)
 		case r.Op == zktest.OpMulti || r.Op == zktest.OpCreate || r.Op == zktest.OpDelete:
@@ -154,7 +154,7 @@ func TestAFaultInTheMiddleOfWaking(t *testing.T) {
 				s := session(t, m)
 				node := createOwn(t, s, "/a")
 				time.Sleep(time.Hour)
-				f := zk.DropReply(nth, zktest.Match{Op: op, Session: int64(s.ID())})
+				f := zk.DropReply(nth, zktest.Match{Op: op, Session: s.ID()})
 				h, err := primitives.Of(s).Hold(t.Context(), node)
 				require.NoError(t, err)
 				require.Positive(t, s.LeaseRemaining())
@@ -200,7 +200,7 @@ func TestExpiredSessionGetsNoGrant(t *testing.T) {
 			m.Link.BlackHole(true, true)
 			if silently {
 				time.Sleep(timeout + time.Second)
-				require.False(t, alive(zk, int64(s.ID())))
+				require.False(t, alive(zk, s.ID()))
 			} else {
 				require.NoError(t, zk.Expire(s.ID()))
 			}

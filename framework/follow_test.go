@@ -279,7 +279,7 @@ func TestFollowUnderRandomFaults(t *testing.T) {
 					_, _ = zk.Lag(s.ID())
 				case 3:
 					zk.DropReply(1+r.IntN(2),
-						zktest.Match{Session: int64(s.ID()),
+						zktest.Match{Session: s.ID(),
 							Func: func(q zktest.Request) bool { return q.Path == "/n" }})
 				case 4:
 					require.NoError(t, writer.DeleteIfPresent(ctx, "/n"))
@@ -324,7 +324,7 @@ func TestReadsOfFollowersAreSpreadAfterAReconnect(t *testing.T) {
 		}
 		zk := zktest.Start(t)
 		var mu sync.Mutex
-		reads := map[int64]map[string]int{} // of a session, by path
+		reads := map[framework.SessionID]map[string]int{} // of a session, by path
 		var first, last time.Time
 		var tenths [spread/100_000_000 + 1]int
 		ctx, cancel := context.WithCancel(t.Context())

@@ -140,7 +140,7 @@ func TestWatchesOfHeldNodesReadNoData(t *testing.T) {
 		var data, stats atomic.Int64
 		defer zk.Observe(func(r zktest.Request) {
 			switch {
-			case r.Session != int64(s.ID()):
+			case r.Session != s.ID():
 			case r.Op == zktest.OpGetData:
 				data.Add(1)
 			case r.Op == zktest.OpExists:
@@ -181,7 +181,7 @@ func TestAHoldOfALostSessionEndsWithIt(t *testing.T) {
 		h := held(t, s, "/a")
 		require.NoError(t, session(t, zk.Member(t, "operator", sleepy)).Delete(t.Context(), "/a", framework.AnyVersion))
 		defer zk.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Op == zktest.OpMulti {
+			if r.Session == s.ID() && r.Op == zktest.OpMulti {
 				clock.ahead.Store(int64(timeout))
 			}
 		})()
@@ -260,7 +260,7 @@ func TestHeartbeatsCheckUnwatchedNodes(t *testing.T) {
 			stop := zk.Observe(func(r zktest.Request) {
 				mu.Lock()
 				defer mu.Unlock()
-				if r.Session == int64(s.ID()) && r.Op == zktest.OpMulti {
+				if r.Session == s.ID() && r.Op == zktest.OpMulti {
 					most, least = max(most, len(r.Parts)), min(least, len(r.Parts))
 				}
 			})

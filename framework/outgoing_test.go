@@ -285,7 +285,7 @@ func TestDiscardKeepsNodeCreatedByAnotherSession(t *testing.T) {
 				time.Sleep(3500 * time.Microsecond) // the node is deleted, and the answer is on its way
 				m.Link.Cut()
 				require.NoError(t, other.Create(t.Context(), "/one", nil, framework.Ephemeral))
-				zk.Throttle(1, zktest.Match{Op: throttled, Session: int64(s.ID())})
+				zk.Throttle(1, zktest.Match{Op: throttled, Session: s.ID()})
 				m.Link.Heal()
 				<-gone.Done()
 				time.Sleep(timeout)
@@ -309,7 +309,7 @@ func TestARefusedCompanionIsStillToBeDeleted(t *testing.T) {
 		node, err := createTogether(t.Context(), s,
 			primitives.ProtectedCreate{Dir: "/", Name: "own", Plain: true, Unnumbered: true})
 		require.NoError(t, err)
-		lost := zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: int64(s.ID())})
+		lost := zk.DropReply(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
 		gone := primitives.Of(s).DiscardOwn(nil, node[0], "/companion")
 		<-lost.Hit()
 		require.ElementsMatch(t, []string{"companion", "zookeeper"}, zk.Children("/"))

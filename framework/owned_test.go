@@ -31,7 +31,7 @@ func bounded(t *testing.T, zk *zktest.Server) (*zktest.Member, *framework.Sessio
 // ownedOnServer is what a server would have to name to close the session.
 func ownedOnServer(zk *zktest.Server, s *framework.Session) (bytes int) {
 	for _, name := range zk.Children("/d") {
-		if n, there := zk.Node("/d/" + name); there && n.Stat.EphemeralOwner == int64(s.ID()) {
+		if n, there := zk.Node("/d/" + name); there && n.Stat.EphemeralOwner == s.ID() {
 			bytes += len("/d/"+name) + 4
 		}
 	}

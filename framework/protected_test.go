@@ -33,7 +33,7 @@ func TestProtectedCreateListsAfterCreate(t *testing.T) {
 			n, ok := zk.Node(c.Path)
 			require.True(t, ok)
 			require.Equal(t, n.Stat.Czxid, c.Zxid)
-			require.Equal(t, int64(s.ID()), n.Stat.EphemeralOwner)
+			require.Equal(t, s.ID(), n.Stat.EphemeralOwner)
 		}
 	})
 }

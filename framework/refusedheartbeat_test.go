@@ -83,7 +83,7 @@ func TestARefusedHeartbeatExtendsTheLease(t *testing.T) {
 		var refused, accepted atomic.Int64
 		defer zk.Observe(func(r zktest.Request) {
 			switch {
-			case r.Session != int64(s.ID()) || r.Op != zktest.OpMulti || r.Writes():
+			case r.Session != s.ID() || r.Op != zktest.OpMulti || r.Writes():
 			case r.Parts[len(r.Parts)-1].Err != 0:
 				refused.Add(1)
 			default:

@@ -30,7 +30,7 @@ func session(t *testing.T, m *zktest.Member) *framework.Session {
 }
 
 // aliveAt reports whether the server knows the session.
-func alive(zk *zktest.Server, id int64) bool {
+func alive(zk *zktest.Server, id framework.SessionID) bool {
 	for _, s := range zk.Sessions() {
 		if s.ID == id {
 			return true
@@ -71,7 +71,7 @@ func TestSessionEndsBeforeServerExpiresIt(t *testing.T) {
 					time.Sleep(3*timeout + time.Duration(phase)*timeout/100)
 					fault(m.Link)
 					<-s.Done()
-					require.True(t, alive(zk, int64(s.ID())), "phase %d: the server was first", phase)
+					require.True(t, alive(zk, s.ID()), "phase %d: the server was first", phase)
 					require.ErrorIs(t, s.Err(), framework.ErrSessionLost)
 					require.ErrorIs(t, context.Cause(s.Context()), framework.ErrSessionLost)
 					m.Link.Heal()

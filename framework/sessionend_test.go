@@ -25,7 +25,7 @@ func TestEndedSessionDeletesNoSingleNode(t *testing.T) {
 		require.NoError(t, s.Create(t.Context(), "/former", nil, framework.Ephemeral))
 		deletions := 0
 		zk.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Op == zktest.OpDelete && r.Path == "/place" {
+			if r.Session == s.ID() && r.Op == zktest.OpDelete && r.Path == "/place" {
 				deletions++
 			}
 		})

@@ -55,7 +55,7 @@ func TestThrottledHeartbeatDoesNotExtendLease(t *testing.T) {
 			})))
 		time.Sleep(3 * timeout)
 		began, before := time.Now(), dials.Load()
-		throttle := zk.Throttle(forEver, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID())})
+		throttle := zk.Throttle(forEver, zktest.Match{Op: zktest.OpMulti, Session: s.ID()})
 		<-s.Done()
 		throttle.Cancel()
 		require.Less(t, time.Since(began), timeout)

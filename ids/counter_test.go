@@ -77,7 +77,7 @@ func TestAnAddCountsOnce(t *testing.T) {
 					left, own := nth, w.session(m).ID()
 					m.Link.Delay(10 * time.Millisecond)
 					if lost == "reply" || lost == "reply and session" {
-						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: int64(own),
+						f := w.DropReply(nth, zktest.Match{Op: zktest.OpMulti, Session: own,
 							Func: zktest.Request.Writes})
 						defer f.Cancel()
 						go func() {
@@ -90,7 +90,7 @@ func TestAnAddCountsOnce(t *testing.T) {
 						}()
 					} else {
 						stop := w.Observe(func(r zktest.Request) {
-							if r.Session == int64(own) && r.Op == zktest.OpGetData && r.Path == path {
+							if r.Session == own && r.Op == zktest.OpGetData && r.Path == path {
 								if left--; left == 0 {
 									go func() { // the transaction that follows is sent, and does not arrive
 										m.Link.BlackHole(true, false)

@@ -100,7 +100,7 @@ func TestAReservationWithoutAnAnswerIsNotUsed(t *testing.T) {
 		g.take(b, 1)
 		read, own := make(chan struct{}), w.session(m).ID()
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(own) && r.Op == zktest.OpGetData {
+			if r.Session == own && r.Op == zktest.OpGetData {
 				close(read)
 			}
 		})

@@ -61,7 +61,7 @@ func requestsOf(t *testing.T, w *world, c *framework.Client, during time.Duratio
 	require.NoError(t, err)
 	var count atomic.Int64
 	stop := w.zk.Observe(func(r zktest.Request) {
-		if r.Session == int64(s.ID()) {
+		if r.Session == s.ID() {
 			count.Add(1)
 		}
 	})

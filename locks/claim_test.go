@@ -38,7 +38,7 @@ func TestAClaimIsOneEphemeralNode(t *testing.T) {
 		require.Equal(t, pathMutex, l.Node())
 		n, ok := w.zk.Node(pathMutex)
 		require.True(t, ok)
-		require.Equal(t, int64(l.Session()), n.Stat.EphemeralOwner)
+		require.Equal(t, l.Session(), n.Stat.EphemeralOwner)
 		require.Equal(t, l.Token(), n.Stat.Czxid)
 		require.Equal(t, "m", ownerIn(t, n.Data).Owner)
 		dir, _ := w.zk.Node("/desks")
@@ -121,9 +121,9 @@ func TestALostReplyOfAClaim(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), w.member("b")
 				s := sessionOf(t, a)
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()), Path: "/desks",
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks",
 					Func: zktest.Request.Writes})
-				w.zk.DropReply(1, zktest.Match{Op: op, Session: int64(s.ID()), Path: "/"})
+				w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID(), Path: "/"})
 				c := locks.NewClaim(a.Client, pathMutex)
 				l := held(t, t.Context(), c)
 				n, _ := w.zk.Node(pathMutex)
@@ -144,7 +144,7 @@ func TestALostReplyOfARefusal(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
-		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(sessionOf(t, b).ID()), Path: "/desks",
+		f := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, b).ID(), Path: "/desks",
 			Func: zktest.Request.Writes})
 		_, err := locks.NewClaim(b.Client, pathMutex).TryLock(t.Context())
 		<-f.Hit()
@@ -162,7 +162,7 @@ func TestAClaimGivenUpAnywhereLeavesNoNode(t *testing.T) {
 			s := sessionOf(t, a)
 			a.Link.Delay(7 * time.Millisecond)
 			if at%2 == 1 {
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()), Path: "/desks",
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: "/desks",
 					Func: zktest.Request.Writes})
 			}
 			if at%3 == 0 {

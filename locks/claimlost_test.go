@@ -19,7 +19,7 @@ func TestALostReplyOfAReleaseLeavesTheNextClaimAlone(t *testing.T) {
 		l := held(t, t.Context(), locks.NewClaim(a.Client, pathMutex))
 		next, third := newAsker(t), newAsker(t)
 		next.ask("b", locks.NewClaim(b.Client, pathMutex).Lock)
-		f := w.zk.DropReply(1, zktest.Match{Session: int64(l.Session()), Func: func(r zktest.Request) bool {
+		f := w.zk.DropReply(1, zktest.Match{Session: l.Session(), Func: func(r zktest.Request) bool {
 			return r.Op == zktest.OpMulti && r.Parts[0].Op == zktest.OpDelete
 		}})
 		released(t, l)
@@ -57,7 +57,7 @@ func TestClaimWhoseReplyIsLostLeavesNoFence(t *testing.T) {
 			s, err := a.Session(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, a.MakeDirs(t.Context(), "/desks"))
-			lost := w.zk.DropReply(1, zktest.Match{Session: int64(s.ID()), Func: isClaim})
+			lost := w.zk.DropReply(1, zktest.Match{Session: s.ID(), Func: isClaim})
 			type outcome struct {
 				lease *locks.Lease
 				err   error

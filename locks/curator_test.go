@@ -58,7 +58,7 @@ func TestAKilledSessionLetsTheNextIn(t *testing.T) {
 			require.Equal(t, []string{"next"}, waiter.now())
 			require.NotEqual(t, first.Session(), waiter.lease("next").Session())
 			if n, exists := w.zk.Node(first.Node()); exists { // a claim's name is not unique
-				require.Equal(t, int64(waiter.lease("next").Session()), n.Stat.EphemeralOwner)
+				require.Equal(t, waiter.lease("next").Session(), n.Stat.EphemeralOwner)
 			}
 			released(t, waiter.lease("next"))
 		}
@@ -334,7 +334,7 @@ func TestALostSessionsNodeIsNoGrant(t *testing.T) {
 		require.NotEqual(t, first.Session(), second.Session())
 		for _, node := range w.ephemerals() {
 			n, _ := w.zk.Node(node)
-			require.Equal(t, int64(second.Session()), n.Stat.EphemeralOwner)
+			require.Equal(t, second.Session(), n.Stat.EphemeralOwner)
 		}
 		released(t, second)
 		require.ErrorIs(t, first.Release(t.Context()), framework.ErrSessionLost)

@@ -37,7 +37,7 @@ func TestNextHolderWritesBehindLateGuardedWrites(t *testing.T) {
 					}()
 					synctest.Wait()
 					if refused {
-						w.zk.Throttle(1, zktest.Match{Op: zktest.OpDelete, Session: int64(s.ID())})
+						w.zk.Throttle(1, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
 					}
 					go func() { _ = first.Release(t.Context()) }()
 					if refused {
@@ -75,7 +75,7 @@ func TestUnguardedLeaseIsPassedOnAtOnce(t *testing.T) {
 		require.NoError(t, err)
 		first, next := lock(t, a.Client), newAsker(t)
 		next.ask("next", locks.NewMutex(a.Client, path).Lock)
-		w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpDelete, Session: int64(s.ID())})
+		w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpDelete, Session: s.ID()})
 		released := make(chan struct{})
 		go func() {
 			defer close(released)

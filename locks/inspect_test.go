@@ -178,7 +178,7 @@ func TestInspectDeletedClaim(t *testing.T) {
 		require.NoError(t, err)
 		b := w.member("b")
 		require.Equal(t, locks.ClaimLock, inspect(t, b.Client, path).Kind)
-		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead, Session: int64(sessionOf(t, b).ID())})
+		f := w.zk.DelayReplies(time.Second, zktest.Match{Op: zktest.OpMultiRead, Session: sessionOf(t, b).ID()})
 		defer f.Cancel()
 		time.AfterFunc(time.Second/2, func() { require.NoError(t, l.Release(context.Background())) })
 		r := inspect(t, b.Client, path)

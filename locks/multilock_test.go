@@ -274,7 +274,7 @@ func TestASessionLostInTheMiddleBeginsAgain(t *testing.T) {
 		require.NoError(t, l.Err())
 		require.NotEqual(t, former, l.Session())
 		for _, n := range w.zk.Tree("/m") {
-			require.Contains(t, []int64{0, int64(l.Session())}, n.Stat.EphemeralOwner)
+			require.Contains(t, []framework.SessionID{0, l.Session()}, n.Stat.EphemeralOwner)
 		}
 		got.release("multi")
 		w.nothingLeft(t)

@@ -160,7 +160,7 @@ func TestCancelledWaitLeavesNoNodes(t *testing.T) {
 				zktest.OpMulti} {
 				if r.IntN(2) == 0 {
 					s, _ := a.Session(t.Context())
-					w.zk.DropReply(1, zktest.Match{Op: op, Session: int64(s.ID())})
+					w.zk.DropReply(1, zktest.Match{Op: op, Session: s.ID()})
 				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(200))*time.Millisecond)
@@ -188,7 +188,7 @@ func TestTimedOutWaitsLeaveOneWatch(t *testing.T) {
 		waiters := w.zk.Watches()
 		// of its own node
 		waiters = slices.DeleteFunc(waiters,
-			func(watch zktest.Watch) bool { return watch.Session == int64(held.Session()) })
+			func(watch zktest.Watch) bool { return watch.Session == held.Session() })
 		require.LessOrEqual(t, len(waiters), 1)
 		require.Len(t, w.zk.Children(path), 1)
 		require.NoError(t, held.Release(t.Context()))

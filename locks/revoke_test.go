@@ -116,7 +116,7 @@ func TestAnOverwrittenOwnerIsWrittenBack(t *testing.T) {
 			synctest.Wait()
 			for range 3 {
 				fault := w.zk.DropReply(1,
-					zktest.Match{Op: zktest.OpSetData, Path: want[0].Node, Session: int64(lease.Session())})
+					zktest.Match{Op: zktest.OpSetData, Path: want[0].Node, Session: lease.Session()})
 				_, err := b.Set(t.Context(), want[0].Node, []byte("__REVOKE__"), framework.AnyVersion)
 				require.NoError(t, err)
 				time.Sleep(timeout / 4)

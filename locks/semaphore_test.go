@@ -299,7 +299,7 @@ func TestCancelledAcquireLeavesNoNodes(t *testing.T) {
 			m := w.member("m")
 			m.Link.Delay(7 * time.Millisecond)
 			if at%2 == 1 {
-				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: int64(sessionOf(t, m).ID()),
+				w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Session: sessionOf(t, m).ID(),
 					Func: zktest.Request.Writes})
 			}
 			s := locks.NewSemaphore(m.Client, pool, 3)

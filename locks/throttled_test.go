@@ -24,7 +24,7 @@ func TestThrottledWatchKeepsPlaceInLine(t *testing.T) {
 			m := w.member(name)
 			s, err := m.Session(t.Context())
 			require.NoError(t, err)
-			throttle := w.zk.Throttle(5, zktest.Match{Op: zktest.OpGetData, Session: int64(s.ID())})
+			throttle := w.zk.Throttle(5, zktest.Match{Op: zktest.OpGetData, Session: s.ID()})
 			a.ask(name, locks.NewMutex(m.Client, path).Lock)
 			nodes = w.zk.Children(path)
 			<-throttle.Hit()

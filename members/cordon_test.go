@@ -96,7 +96,7 @@ func TestAnUncordonThatIsRepeatedRemovesNoOtherCordon(t *testing.T) {
 		require.NoError(t, o.Cordon(t.Context(), "a", members.WithReason("first")))
 		synctest.Wait()
 		lost := w.DropReply(1,
-			zktest.Match{Op: zktest.OpMulti, Session: int64(o.sessionID()), Func: zktest.Request.Writes})
+			zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
 		defer lost.Cancel()
 		done := make(chan error, 1)
 		go func() { done <- o.Uncordon(t.Context(), "a") }()
@@ -124,7 +124,7 @@ func TestADrainThatIsRepeatedAfterAnUncordonDrainsAgain(t *testing.T) {
 		a.join("a", d.option())
 		synctest.Wait()
 		lost := w.DropReply(1,
-			zktest.Match{Op: zktest.OpMulti, Session: int64(o.sessionID()), Func: zktest.Request.Writes})
+			zktest.Match{Op: zktest.OpMulti, Session: o.sessionID(), Func: zktest.Request.Writes})
 		defer lost.Cancel()
 		done := o.drain("a")
 		<-lost.Hit()
@@ -152,7 +152,7 @@ func TestALateUncordonRemovesNoLaterCordon(t *testing.T) {
 		hold, err := w.Follower(o.sessionID())
 		require.NoError(t, err)
 		slow := w.DelayReplies(time.Second,
-			zktest.Match{Op: zktest.OpExists, Session: int64(o.sessionID()), Path: path + "/_cordon_a"})
+			zktest.Match{Op: zktest.OpExists, Session: o.sessionID(), Path: path + "/_cordon_a"})
 		defer slow.Cancel()
 		done := make(chan error, 1)
 		go func() { done <- o.Uncordon(t.Context(), "a") }()
@@ -562,7 +562,7 @@ func TestAnAnswerIsWrittenOnce(t *testing.T) {
 			session := a.sessionID()
 			writes := make(chan zktest.Request, 100) // a member that repeats its answer never comes to rest
 			stop := w.Observe(func(r zktest.Request) {
-				if r.Session == int64(session) && r.Op == zktest.OpMulti && r.Writes() {
+				if r.Session == session && r.Op == zktest.OpMulti && r.Writes() {
 					writes <- r
 				}
 			})

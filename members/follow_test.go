@@ -185,7 +185,7 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 		own := o.sessionID()
 		var requests atomic.Int64
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(own) && r.Op != zktest.OpPing {
+			if r.Session == own && r.Op != zktest.OpPing {
 				requests.Add(1)
 			}
 		})
@@ -276,7 +276,7 @@ func TestChangesBetweenTwoReadsAreInOrder(t *testing.T) {
 			}
 			var once sync.Once
 			stop := w.Observe(func(r zktest.Request) {
-				if r.Session == int64(own) && r.Op == zktest.OpMultiRead {
+				if r.Session == own && r.Op == zktest.OpMultiRead {
 					once.Do(func() {
 						go func() { change("000"); change("501") }()
 					})
@@ -322,7 +322,7 @@ func TestAWatcherReadsOnlyNewMembers(t *testing.T) {
 		var reads, lists atomic.Int64
 		stop := w.Observe(func(r zktest.Request) {
 			switch {
-			case r.Session != int64(own):
+			case r.Session != own:
 			case r.Op == zktest.OpMultiRead:
 				reads.Add(1)
 			case r.Op == zktest.OpGetChildren2:
@@ -362,7 +362,7 @@ func TestACordonIsCreatedAgainWhileItIsRead(t *testing.T) {
 		time.Sleep(time.Second)
 		var once sync.Once
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(own) && r.Op == zktest.OpGetChildren2 {
+			if r.Session == own && r.Op == zktest.OpGetChildren2 {
 				once.Do(func() {
 					go func() {
 						do(framework.SetOp(path+"/one", []byte(`{"v":1,"id":"one","load":1}`), framework.AnyVersion))
@@ -392,7 +392,7 @@ func TestANodeChangesWhileItIsRead(t *testing.T) {
 		updated := make(chan error, 10)
 		n := 0
 		stop := w.Observe(func(r zktest.Request) { // the next read finds a change
-			if r.Session == int64(own) && r.Op == zktest.OpGetChildren2 && n < 3 {
+			if r.Session == own && r.Op == zktest.OpGetChildren2 && n < 3 {
 				n++
 				go func() { updated <- m.Update(t.Context(), func(i *members.Info) { i.Load++ }) }()
 			}

@@ -122,7 +122,7 @@ func TestAFormerSessionShowsNothing(t *testing.T) {
 		a.Link.Heal()
 		require.NoError(t, m.Update(t.Context(), func(i *members.Info) { i.Load = 2 }))
 		require.NotEqual(t, former, a.sessionID())
-		require.True(t, slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == int64(former) }),
+		require.True(t, slices.ContainsFunc(w.Sessions(), func(s zktest.Session) bool { return s.ID == former }),
 			"it has not ended")
 		listed := o.member("a")
 		require.Equal(t, 2.0, listed.Info.Load)

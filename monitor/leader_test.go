@@ -120,7 +120,7 @@ func TestFaultsInALook(t *testing.T) {
 					stop := w.Observe(func(r zktest.Request) {
 						mu.Lock()
 						defer mu.Unlock()
-						if r.Session != int64(x.Status().SessionID) {
+						if r.Session != x.Status().SessionID {
 							return
 						}
 						if count++; count == n+1 {
@@ -293,7 +293,7 @@ func TestLooksThatLastLongerThanTheInterval(t *testing.T) {
 		m := w.member("x")
 		w.put(m, orphan, "", framework.Persistent)
 		w.put(m, contender("/app/other", 1), "", framework.Persistent)
-		w.DelayReplies(interval, zktest.Match{Op: zktest.OpMultiRead, Session: int64(m.Status().SessionID)})
+		w.DelayReplies(interval, zktest.Match{Op: zktest.OpMultiRead, Session: m.Status().SessionID})
 		w.run(m, monitor.WithOnEvent(time.Second, func(_ context.Context, e monitor.Event) error {
 			w.note("x", e)
 			return nil

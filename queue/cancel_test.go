@@ -155,7 +155,7 @@ func TestCancelAfterLostReply(t *testing.T) {
 						}
 						s, err := p.client.Session(t.Context())
 						require.NoError(t, err)
-						lost := w.DropReply(n+1, zktest.Match{Session: int64(s.ID()), Func: writesMark})
+						lost := w.DropReply(n+1, zktest.Match{Session: s.ID(), Func: writesMark})
 						go func() {
 							select {
 							case <-lost.Hit():
@@ -205,7 +205,7 @@ func TestRemovalOfCancelledItemAfterLostReply(t *testing.T) {
 			require.NoError(t, err)
 			s, err := a.client.Session(t.Context())
 			require.NoError(t, err)
-			lost := w.DropReply(1, zktest.Match{Session: int64(s.ID()), Func: writesMark})
+			lost := w.DropReply(1, zktest.Match{Session: s.ID(), Func: writesMark})
 			require.Equal(t, []string{"y"}, a.drain(1))
 			<-lost.Hit()
 			require.NoError(t, p.PutBatch(t.Context(), names(0, 100), WithDelay(time.Hour)))

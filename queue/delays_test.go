@@ -24,7 +24,7 @@ func TestDelayIsKeptAfterALateReply(t *testing.T) {
 		s, err := p.client.Session(t.Context())
 		require.NoError(t, err)
 		late := w.DelayReplies(3*time.Second,
-			zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()), Func: zktest.Request.Writes})
+			zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: zktest.Request.Writes})
 		p.put("y")
 		late.Cancel()
 		b.drain(1)

@@ -119,7 +119,7 @@ func TestInspectFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 		reads, taken := 0, make(chan struct{})
 		defer w.Observe(func(r zktest.Request) {
-			if r.Op == zktest.OpMultiRead && r.Session == int64(look.Status().SessionID) {
+			if r.Op == zktest.OpMultiRead && r.Session == look.Status().SessionID {
 				if reads++; reads == 5 { // the list of the first segment's items
 					go func() {
 						defer close(taken)
@@ -128,7 +128,7 @@ func TestInspectFollowsItemsThatAreTakenMeanwhile(t *testing.T) {
 				}
 			}
 		})()
-		w.DelayReplies(20*time.Millisecond, zktest.Match{Session: int64(look.Status().SessionID),
+		w.DelayReplies(20*time.Millisecond, zktest.Match{Session: look.Status().SessionID,
 			Op: zktest.OpMultiRead})
 		report, err := Inspect(t.Context(), look, testPath)
 		require.NoError(t, err)

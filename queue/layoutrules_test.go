@@ -27,7 +27,7 @@ func (w *world) beforeRequest(m *member, op zktest.Op, path string, f func()) {
 	require.NoError(w.t, err)
 	done := make(chan struct{}, 1)
 	stop := w.Observe(func(r zktest.Request) {
-		if r.Session != int64(s.ID()) || r.Op != op || !strings.HasPrefix(r.Path, path) ||
+		if r.Session != s.ID() || r.Op != op || !strings.HasPrefix(r.Path, path) ||
 			r.Op == zktest.OpMulti && !r.Writes() {
 			return
 		}

@@ -45,7 +45,7 @@ func TestItemsLeftByPurgeAreDelivered(t *testing.T) {
 		purger.link.Delay(50 * time.Millisecond)
 		s, _ := purger.client.Session(t.Context())
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Op == zktest.OpMulti && r.Writes() {
+			if r.Session == s.ID() && r.Op == zktest.OpMulti && r.Writes() {
 				if multis++; multis == 2 { // the roll, and the first 400
 					cancel()
 				}
@@ -148,7 +148,7 @@ func TestPurgeRemovesItemsGivenBackMeanwhile(t *testing.T) {
 				require.NoError(t, err)
 				s, err := purger.client.Session(t.Context())
 				require.NoError(t, err)
-				listed := w.DelayReplies(time.Second, zktest.Match{Session: int64(s.ID()),
+				listed := w.DelayReplies(time.Second, zktest.Match{Session: s.ID(),
 					Func: func(r zktest.Request) bool {
 						return r.Op == zktest.OpGetChildren2 && strings.HasSuffix(r.Path, "/items")
 					}})
@@ -179,7 +179,7 @@ func TestPurgeRemovesItemsGivenBackAgain(t *testing.T) {
 		s, err := purger.client.Session(t.Context())
 		require.NoError(t, err)
 		listed := func(dir string) *zktest.Fault {
-			return w.DelayReplies(time.Second, zktest.Match{Session: int64(s.ID()), Func: func(r zktest.Request) bool {
+			return w.DelayReplies(time.Second, zktest.Match{Session: s.ID(), Func: func(r zktest.Request) bool {
 				return r.Op == zktest.OpGetChildren2 && strings.HasSuffix(r.Path, dir)
 			}})
 		}

@@ -168,7 +168,7 @@ func TestALookAtManyReturnedItemsTakesFewRequests(t *testing.T) {
 		require.NoError(t, err)
 		requests := 0
 		defer w.Observe(func(r zktest.Request) {
-			if r.Op == zktest.OpMultiRead && r.Session == int64(look.Status().SessionID) {
+			if r.Op == zktest.OpMultiRead && r.Session == look.Status().SessionID {
 				requests++
 			}
 		})()

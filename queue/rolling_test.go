@@ -20,7 +20,7 @@ func TestTakeContinuesAfterListedSegmentsAreRemoved(t *testing.T) {
 		require.NoError(t, err)
 		listed := make(chan struct{}, 100)
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(s.ID()) && r.Path == testPath+"/items" && r.Op == zktest.OpGetChildren2 {
+			if r.Session == s.ID() && r.Path == testPath+"/items" && r.Op == zktest.OpGetChildren2 {
 				listed <- struct{}{}
 			}
 		})

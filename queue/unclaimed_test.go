@@ -102,7 +102,7 @@ func TestClaimAfterTakeEndedCountsNoAttempt(t *testing.T) {
 					require.NoError(t, err)
 					ctx, giveUp := context.WithCancel(t.Context())
 					stop := w.Observe(func(r zktest.Request) {
-						if r.Session == int64(s.ID()) && (sets("/claimed")(r) || sets("/i-")(r)) {
+						if r.Session == s.ID() && (sets("/claimed")(r) || sets("/i-")(r)) {
 							giveUp()
 						}
 					})

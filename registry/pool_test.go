@@ -212,7 +212,7 @@ func TestAPoolCostsFewRequests(t *testing.T) {
 		require.Len(t, w.listed(p), 200)
 		var reads atomic.Int64
 		stop := w.Observe(func(r zktest.Request) {
-			if r.Session == int64(own) && r.Op == zktest.OpMultiRead {
+			if r.Session == own && r.Op == zktest.OpMultiRead {
 				reads.Add(1)
 			}
 		})
@@ -248,10 +248,10 @@ func TestAThousandInstancesAndAHundredPools(t *testing.T) {
 			}
 		}
 		var started []*registry.Pool
-		own := map[int64]bool{}
+		own := map[framework.SessionID]bool{}
 		for i := range pools {
 			m := w.member(fmt.Sprint("p", i))
-			own[int64(w.session(m).ID())] = true
+			own[w.session(m).ID()] = true
 			started = append(started, w.pool(m, registry.WithRefresh(time.Hour)))
 		}
 		var count atomic.Int64

@@ -45,7 +45,7 @@ func TestAnInstanceIsRegisteredAgain(t *testing.T) {
 			require.Equal(t, "debugging", all[0].Disabled, "another client's change")
 			require.Equal(t, all[0], g.Instance())
 			n, _ := w.Node(base + "/billing/one")
-			require.Equal(t, int64(w.session(m).ID()), n.Stat.EphemeralOwner)
+			require.Equal(t, w.session(m).ID(), n.Stat.EphemeralOwner)
 		}
 		require.NoError(t, r.Enable(t.Context(), billing, "one"))
 		require.NoError(t, g.Close(t.Context()))
@@ -101,7 +101,7 @@ func TestAnIDOfAnotherSession(t *testing.T) {
 		_ = w.register(b, "one")
 		require.LessOrEqual(t, time.Since(began), timeout+2*time.Second)
 		n, _ := w.Node(base + "/billing/one")
-		require.Equal(t, int64(w.session(b).ID()), n.Stat.EphemeralOwner)
+		require.Equal(t, w.session(b).ID(), n.Stat.EphemeralOwner)
 	})
 }
 
@@ -296,7 +296,7 @@ func TestTwoChangesAtOnceBothCount(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		one, operator := w.register(w.member("a"), "one"), w.member("operator")
 		late := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpGetData,
-			Session: int64(w.session(operator).ID())})
+			Session: w.session(operator).ID()})
 		disabled := make(chan error, 1)
 		go func() { disabled <- registry.New(operator.Client, base).Disable(t.Context(), billing, "one", "x") }()
 		<-late.Hit()

@@ -33,8 +33,8 @@ func TestClaimedRunStartsOnceAcrossWithdrawAndAdd(t *testing.T) {
 		a, c := w.start("a", []Job{job}), w.member("c", nil)
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)
-		look := zktest.Match{Op: zktest.OpExists, Path: claim, Session: int64(s.ID())}
-		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: claim, Session: int64(s.ID()),
+		look := zktest.Match{Op: zktest.OpExists, Path: claim, Session: s.ID()}
+		lost := w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: claim, Session: s.ID(),
 			Func: zktest.Request.Writes})
 		second, first := w.DropReply(2, look), w.DropReply(1, look)
 		require.NoError(t, c.Trigger(t.Context(), job.Name))

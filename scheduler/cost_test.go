@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // requests counts what sessions ask for beside proofs of life.
-func (w *world) requests() (count func() map[int64]int) {
+func (w *world) requests() (count func() map[framework.SessionID]int) {
 	var mu sync.Mutex
-	got := map[int64]int{}
+	got := map[framework.SessionID]int{}
 	stop := w.Observe(func(r zktest.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -28,7 +29,7 @@ func (w *world) requests() (count func() map[int64]int) {
 			got[r.Session]++
 		}
 	})
-	return func() map[int64]int {
+	return func() map[framework.SessionID]int {
 		stop()
 		mu.Lock()
 		defer mu.Unlock()
@@ -68,7 +69,7 @@ func TestMemberWithoutJobsSendsNoRequests(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		got := count()
-		require.Zero(t, got[int64(session.ID())])
+		require.Zero(t, got[session.ID()])
 		require.Len(t, got, 1)
 	})
 }

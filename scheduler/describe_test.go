@@ -22,7 +22,7 @@ func TestJobAddedDuringMemberRegistrationIsOwned(t *testing.T) {
 		require.NoError(t, err)
 		b.link.Delay(100 * time.Millisecond)
 		enlists := w.DelayReplies(time.Millisecond, zktest.Match{Path: testPath + "/members/",
-			Session: int64(session.ID())})
+			Session: session.ID()})
 		b.run(t)
 		<-enlists.Hit() // it has told of its jobs, and does not know yet that it did
 		require.NoError(t, b.Add(spread))

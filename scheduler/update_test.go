@@ -151,7 +151,7 @@ func TestCheckOfOldDefinitionStartsNoRun(t *testing.T) {
 		a := w.start("a", one(Job{Spec: "0 0 1 1 *", Run: count(&old)}))
 		b := w.member("b", nil)
 		held := w.DelayReplies(time.Second,
-			zktest.Match{Op: zktest.OpGetData, Session: int64(a.sessionID(t)), Path: testPath + "/jobs/j"})
+			zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
 		<-held.Hit() // a's check reads the state
 		require.NoError(t, a.Update(one(Job{Spec: "0 0 1 1 *", Run: count(&updated)})[0]))
@@ -229,7 +229,7 @@ func TestCheckOfWithdrawnJobStartsNoRun(t *testing.T) {
 			{Name: "other", Spec: "0 0 1 1 *", Run: quick}})
 		b := w.member("b", nil)
 		held := w.DelayReplies(time.Second,
-			zktest.Match{Op: zktest.OpGetData, Session: int64(a.sessionID(t)), Path: testPath + "/jobs/j"})
+			zktest.Match{Op: zktest.OpGetData, Session: a.sessionID(t), Path: testPath + "/jobs/j"})
 		require.NoError(t, b.Trigger(t.Context(), "j"))
 		<-held.Hit() // a's check reads the state
 		require.NoError(t, a.Withdraw("j"))

@@ -169,7 +169,7 @@ func (w *world) stored(job string) jobState {
 	state, err := decodeState(n.Data)
 	require.NoError(w.t, err)
 	if state.Registered = state.Reregistered; state.Registered.IsZero() {
-		state.Registered = time.UnixMilli(n.Stat.Ctime)
+		state.Registered = n.Stat.Ctime
 	}
 	return state
 }

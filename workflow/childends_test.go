@@ -80,7 +80,7 @@ func TestAChildThatEndsWhileItsParentWorks(t *testing.T) {
 			parent := w.flows("parent")
 			var works, once atomic.Bool
 			came := make(chan error, 1)
-			own := func() int64 { return int64(parent.Client.Status().SessionID) }
+			own := func() framework.SessionID { return parent.Client.Status().SessionID }
 			w.Observe(func(q zktest.Request) {
 				if q.Op == zktest.OpExists && q.Session == own() && strings.HasSuffix(q.Path, "/x/ends") &&
 					works.Load() && once.CompareAndSwap(false, true) {

@@ -23,7 +23,7 @@ func (f *worker) loseAnswer(w *world, node string) (wait, heal func()) {
 	f.t.Helper()
 	s, err := f.Session(f.t.Context())
 	require.NoError(f.t, err)
-	match := zktest.Match{Op: zktest.OpMulti, Session: int64(s.ID()), Func: func(q zktest.Request) bool {
+	match := zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Func: func(q zktest.Request) bool {
 		writes := false
 		for _, part := range q.Parts {
 			if part.Err != 0 {

@@ -141,7 +141,7 @@ func TestWhatComesBetweenTheLookAndTheSuspension(t *testing.T) {
 				came := make(chan error, 1)
 				own := a.Client.Status().SessionID
 				w.Observe(func(q zktest.Request) {
-					if q.Op == zktest.OpMultiRead && q.Session == int64(own) && returned.Load() &&
+					if q.Op == zktest.OpMultiRead && q.Session == own && returned.Load() &&
 						once.CompareAndSwap(false, true) {
 						// the look
 						go func() { came <- come(context.Background(), b) }()

@@ -124,7 +124,7 @@ func TestOpenBesideARemoval(t *testing.T) {
 				zombie := &executor{context.Background(), framework.CheckOp(e.lease.Node(), framework.AnyVersion),
 					e.lease.Token()}
 				read := w.DelayReplies(time.Second,
-					zktest.Match{Op: zktest.OpGetData, Session: int64(e.lease.Session()), Path: path})
+					zktest.Match{Op: zktest.OpGetData, Session: e.lease.Session(), Path: path})
 				opened := make(chan error, 1)
 				go func() { _, err := e.ledger.Open(t.Context(), zombie); opened <- err }()
 				<-read.Hit()

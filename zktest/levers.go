@@ -4,83 +4,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/wire"
 	"github.com/lockstep-go/lockstep/internal/zkserver"
-)
-
-// Op is the operation of a request. Its String is the operation's name.
-type Op = wire.Op
-
-// The operations that tests match most. Match.Func and Requests see all operations; compare the
-// String of the others, for example "setACL".
-const (
-	OpCreate          = wire.OpCreate
-	OpCreate2         = wire.OpCreate2
-	OpCreateContainer = wire.OpCreateContainer
-	OpDelete          = wire.OpDelete
-	OpExists          = wire.OpExists
-	OpGetData         = wire.OpGetData
-	OpSetData         = wire.OpSetData
-	OpGetChildren     = wire.OpGetChildren
-	OpGetChildren2    = wire.OpGetChildren2
-	OpMulti           = wire.OpMulti
-	OpMultiRead       = wire.OpMultiRead
-	OpSync            = wire.OpSync
-	OpPing            = wire.OpPing
-	OpCloseSession    = wire.OpCloseSession
-)
-
-// Code is the error code of an answer, zero for success. Its String is the
-// code's name.
-type Code = wire.Code
-
-// Request is a request that the server has done: session, operation, path,
-// path created, data written, zxid, error code and, of a multi, its parts.
-type Request = zkserver.Request
-
-// Match selects requests by operation, path prefix, session and function. All
-// fields that are set must match; the zero Match selects every request, pings included.
-type Match = zkserver.Match
-
-// Fault is a fault that DropReply, DelayReplies or Throttle has injected. Hit is closed when it
-// first has its effect; Cancel ends it.
-type Fault = zkserver.Fault
-
-// Node is a copy of a node: path, data, ACL, Stat, kind and TTL.
-type Node = zkserver.Node
-
-// Kind is the kind of a node: it decides what ends the node's life.
-type Kind = zkserver.Kind
-
-// The kinds of nodes.
-const (
-	Persistent = zkserver.Persistent
-	Ephemeral  = zkserver.Ephemeral
-	Container  = zkserver.Container
-	TTL        = zkserver.TTL
-)
-
-// ACL is an entry of a node's access control list.
-type ACL = wire.ACL
-
-// Stat is the metadata of a node, as clients see it.
-type Stat = wire.Stat
-
-// Session is a copy of a session's state. Remote is the name of its link, "#" and the number of the
-// connection.
-type Session = zkserver.Session
-
-// Watch is one connection's watch on one path.
-type Watch = zkserver.Watch
-
-// WatchMode is how long a watch lasts and which nodes it covers.
-type WatchMode = zkserver.WatchMode
-
-// The modes of watches.
-const (
-	OneShot             = zkserver.OneShot
-	PersistentWatch     = zkserver.PersistentWatch
-	PersistentRecursive = zkserver.PersistentRecursive
 )
 
 // Expire ends a session at once, as its timer would: its ephemeral nodes go, and
@@ -115,21 +39,27 @@ func (s *Server) Follower(session framework.SessionID) (hold func(toLeader, from
 // DropReply lets the server do the n-th matching request from now, counted from one,
 // and then cuts the connection instead of answering. Earlier answers still
 // arrive. The client cannot tell whether the request was done.
-func (s *Server) DropReply(n int, m Match) *Fault { return s.core.DropReply(n, m) }
+func (s *Server) DropReply(n int, m Match) *Fault { return &Fault{s.core.DropReply(n, m.match())} }
 
 // DelayReplies delays the answer to every matching request by d, until the fault is
 // cancelled. Later answers on that connection wait behind it.
-func (s *Server) DelayReplies(d time.Duration, m Match) *Fault { return s.core.DelayReplies(d, m) }
+func (s *Server) DelayReplies(d time.Duration, m Match) *Fault {
+	return &Fault{s.core.DelayReplies(d, m.match())}
+}
 
 // Throttle answers the next matching requests, as many as times says, with code -127 (THROTTLEDOP)
 // and does not do them, as an overloaded server. It does not throttle pings and the close of a
 // session. A throttled request is not read: leave Match.Path empty.
-func (s *Server) Throttle(times int, m Match) *Fault { return s.core.Throttle(times, m) }
+func (s *Server) Throttle(times int, m Match) *Fault {
+	return &Fault{s.core.Throttle(times, m.match())}
+}
 
 // Observe calls f with every request that the server has done, in order and
 // before the answer leaves. f must be quick and must not call the server. The
 // returned function ends the observation.
-func (s *Server) Observe(f func(Request)) (stop func()) { return s.core.Observe(f) }
+func (s *Server) Observe(f func(Request)) (stop func()) {
+	return s.core.Observe(func(r zkserver.Request) { f(requestOf(r)) })
+}
 
 // Freeze stops the server as SIGSTOP stops a process: connections stay open and
 // dials succeed, but requests get no answer and no timer runs. Time goes on.
@@ -151,24 +81,33 @@ func (s *Server) Skew(d time.Duration) { s.core.Skew(d) }
 
 // Tree returns the node at path and all below it, sorted by path. Without the
 // node the result is empty.
-func (s *Server) Tree(path string) []Node { return s.core.Tree(path) }
+func (s *Server) Tree(path string) []Node { return convert(s.core.Tree(path), nodeOf) }
 
 // Node returns a copy of the node at path.
-func (s *Server) Node(path string) (Node, bool) { return s.core.Node(path) }
+func (s *Server) Node(path string) (Node, bool) {
+	n, ok := s.core.Node(path)
+	return nodeOf(n), ok
+}
 
 // Children returns the sorted names of a node's children. Without the node the
 // result is empty.
 func (s *Server) Children(path string) []string { return s.core.Children(path) }
 
 // Sessions returns all sessions in order of age.
-func (s *Server) Sessions() []Session { return s.core.Sessions() }
+func (s *Server) Sessions() []Session { return convert(s.core.Sessions(), sessionOf) }
 
 // Watches returns all watches, sorted by path and session.
-func (s *Server) Watches() []Watch { return s.core.Watches() }
+func (s *Server) Watches() []Watch { return convert(s.core.Watches(), watchOf) }
 
 // Requests returns the number of requests of each operation that the server has received since
 // its start, pings included.
-func (s *Server) Requests() map[Op]int64 { return s.core.Requests() }
+func (s *Server) Requests() map[Op]int64 {
+	counts := map[Op]int64{}
+	for op, n := range s.core.Requests() {
+		counts[Op(op)] = n
+	}
+	return counts
+}
 
 // Zxid is the number of the last transaction.
 func (s *Server) Zxid() int64 { return s.core.Zxid() }

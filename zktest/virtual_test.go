@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -162,7 +163,7 @@ func TestCreateIsAppliedWhenItsReplyIsDropped(t *testing.T) {
 		a.await(zk.StateDisconnected)
 		a.await(zk.StateHasSession)
 		require.Len(t, srv.Children("/locks"), 1)
-		require.Equal(t, a.SessionID(), srv.Tree("/locks")[1].Stat.EphemeralOwner)
+		require.Equal(t, framework.SessionID(a.SessionID()), srv.Tree("/locks")[1].Stat.EphemeralOwner)
 	})
 }
 

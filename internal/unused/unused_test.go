@@ -217,7 +217,7 @@ func TestServersDeleteAContainerMeanwhile(t *testing.T) {
 			}
 		})
 		defer stop()
-		slow := w.zk.DelayReplies(time.Second, zktest.Match{Session: int64(w.admin.Status().SessionID)})
+		slow := w.zk.DelayReplies(time.Second, zktest.Match{Session: w.admin.Status().SessionID})
 		defer slow.Cancel()
 		deleted := make(chan error, 1)
 		go func() { deleted <- w.delete(l) }()

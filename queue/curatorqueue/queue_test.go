@@ -35,7 +35,7 @@ func before(t *testing.T, w *zktest.Server, m *zktest.Member, op zktest.Op, f fu
 	require.NoError(t, err)
 	sent := make(chan struct{}, 1)
 	t.Cleanup(w.Observe(func(r zktest.Request) {
-		if r.Session == int64(s.ID()) && r.Op == op && (op != zktest.OpMulti || r.Writes()) {
+		if r.Session == s.ID() && r.Op == op && (op != zktest.OpMulti || r.Writes()) {
 			select {
 			case sent <- struct{}{}:
 			default:

@@ -23,7 +23,7 @@ func TestRootsThatAreCreatedDuringTheLook(t *testing.T) {
 		s, err := zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Session(t.Context())
 		require.NoError(t, err)
 		missed := make(chan string, 100)
-		zk.DelayReplies(time.Second, zktest.Match{Session: int64(s.ID()), Func: func(r zktest.Request) bool {
+		zk.DelayReplies(time.Second, zktest.Match{Session: s.ID(), Func: func(r zktest.Request) bool {
 			isMissed := r.Op == zktest.OpGetData && r.Err != 0
 			if isMissed {
 				missed <- r.Path

@@ -130,12 +130,12 @@ func TestWaitersSendNothing(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				var done sync.WaitGroup
 				var running atomic.Int32
-				var sessions []int64
+				var sessions []framework.SessionID
 				for i := range clients {
 					m := zk.Member(t, fmt.Sprint("client ", i), framework.Config{SessionTimeout: timeout})
 					s, err := m.Session(ctx)
 					require.NoError(t, err)
-					sessions = append(sessions, int64(s.ID()))
+					sessions = append(sessions, s.ID())
 					running.Add(1)
 					done.Go(func() {
 						defer running.Add(-1)
@@ -163,9 +163,9 @@ func TestWaitersSendNothing(t *testing.T) {
 }
 
 // requestsOf returns the requests of each session while f runs, without its pings.
-func requestsOf(zk *zktest.Server, f func()) map[int64][]zktest.Op {
+func requestsOf(zk *zktest.Server, f func()) map[framework.SessionID][]zktest.Op {
 	var mu sync.Mutex
-	asked := map[int64][]zktest.Op{}
+	asked := map[framework.SessionID][]zktest.Op{}
 	stop := zk.Observe(func(r zktest.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -253,7 +253,7 @@ func handOver(t *testing.T, acquire acquireFunc, leave func(*zktest.Member, func
 			require.NoError(t, leave(holder, release))
 			require.NoError(t, (<-granted).Err())
 			took = time.Since(began)
-		})[int64(s.ID())]
+		})[s.ID()]
 	})
 	return took, requests
 }

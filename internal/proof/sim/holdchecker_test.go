@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"sync"
+
+	"github.com/lockstep-go/lockstep/framework"
 )
 
 // holdChecker checks the holds of one path: no holder beside an exclusive one, at most as many
@@ -31,7 +33,7 @@ type hold struct {
 	permits int // of a semaphore, whose limit may change
 	limit   func(token int64) int
 	token   grantToken
-	session int64
+	session framework.SessionID
 	node    string
 	ctx     context.Context
 	err     func() error // the lease's Err, which reads the clock

@@ -200,7 +200,7 @@ func (sim *simulation) expire(p *process) bool {
 	if id == 0 {
 		return false
 	}
-	sim.noteExpiredSession(int64(id), p)
+	sim.noteExpiredSession(id, p)
 	return sim.zk.Expire(id) == nil
 }
 

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-go/lockstep/internal/proof/mutants"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockstep-go/lockstep/internal/proof/mutants"
 )
 
 var mutate = flag.Bool("mutants", false, "test the checkers: each mutant must be caught")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -13,17 +14,17 @@ type requestObserver struct {
 	sim *simulation
 
 	mu          sync.Mutex
-	sessions    map[int64]*process
+	sessions    map[framework.SessionID]*process
 	reapingSoon int // number of active faults that reap containers soon
 	handlers    []func(zktest.Request)
 }
 
 func newRequestObserver(sim *simulation) *requestObserver {
-	return &requestObserver{sim: sim, sessions: map[int64]*process{}}
+	return &requestObserver{sim: sim, sessions: map[framework.SessionID]*process{}}
 }
 
 // addSession notes the process that owns a session.
-func (o *requestObserver) addSession(session int64, p *process) {
+func (o *requestObserver) addSession(session framework.SessionID, p *process) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sessions[session] = p
@@ -36,7 +37,7 @@ func (o *requestObserver) sessionCount() int {
 	return len(o.sessions)
 }
 
-func (o *requestObserver) processOf(session int64) *process {
+func (o *requestObserver) processOf(session framework.SessionID) *process {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.sessions[session]

@@ -75,7 +75,7 @@ func (p *process) followStates() {
 	for c := range p.client.FollowState(context.Background()) {
 		p.sim.history.add("", "%s: session %x %v", p.name, uint64(c.SessionID&0xffff), c.State)
 		if c.SessionID != 0 {
-			p.sim.observer.addSession(int64(c.SessionID), p)
+			p.sim.observer.addSession(c.SessionID, p)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -67,7 +68,7 @@ type runVersion struct {
 type simRunRecord struct {
 	ID, Workflow string
 	State        workflow.State
-	ItemNumber   int64
+	ItemNumber   int64 `json:"turn"`
 	Input        json.RawMessage
 	Result       json.RawMessage
 	Error        string
@@ -276,7 +277,7 @@ func (u *runAudit) hasChildResult(child, result string) bool {
 var runOfItem = regexp.MustCompile(`"run":"[^"]*","id":"([^"]*)"`)
 
 // noteQueue notes which run an item is for, and which claims an operator deletes.
-func (u *runAudit) noteQueue(part zktest.Request, session int64) {
+func (u *runAudit) noteQueue(part zktest.Request, session framework.SessionID) {
 	rest := strings.TrimPrefix(part.Path, u.path+"/queues/")
 	kind, inside, _ := strings.Cut(rest, "/")
 	if found := runOfItem.FindSubmatch(part.Data); isCreate(part) && found != nil {

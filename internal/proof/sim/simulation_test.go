@@ -42,14 +42,14 @@ type simulation struct {
 // operatorEnds are sessions and nodes that an operator has ended. Lockstep guarantees no exclusion
 // for them, only tokens.
 type operatorEnds struct {
-	sessions map[int64]bool
+	sessions map[framework.SessionID]bool
 	lines    map[sessionInDir]bool
 }
 
 // sessionInDir is a session's nodes in one directory: contenders of one session rely on each
 // other's numbers.
 type sessionInDir struct {
-	session int64
+	session framework.SessionID
 	dir     string
 }
 
@@ -67,7 +67,7 @@ func newSimulation(p plan) *simulation {
 	}
 	sim := &simulation{plan: p, zk: zk, history: &history{began: time.Now()}, programEnd: make(chan struct{}),
 		faultCounts: map[faultKind]int{}, operationCounts: map[string]int{}, hitByOperator: map[*process]bool{},
-		endedByOperator: operatorEnds{map[int64]bool{}, map[sessionInDir]bool{}}}
+		endedByOperator: operatorEnds{map[framework.SessionID]bool{}, map[sessionInDir]bool{}}}
 	sim.observer = newRequestObserver(sim)
 	sim.operator, err = framework.New(framework.Config{Servers: zk.Servers(), Identity: "operator"},
 		framework.WithDialer(zk.Link("operator").DialContext), framework.WithTimeClock(),
@@ -270,7 +270,7 @@ func (sim *simulation) faultsSoFar() (n int) {
 
 // noteExpiredSession and noteDeletedNode must be called before an operator ends a session or
 // deletes a node.
-func (sim *simulation) noteExpiredSession(id int64, p *process) {
+func (sim *simulation) noteExpiredSession(id framework.SessionID, p *process) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	sim.hitByOperator[p] = true
@@ -293,7 +293,7 @@ func (sim *simulation) isHitByOperator(p *process) bool {
 
 // isEndedByOperator reports whether an operator has ended the session or the line that a grant
 // depends on.
-func (sim *simulation) isEndedByOperator(session int64, node string) bool {
+func (sim *simulation) isEndedByOperator(session framework.SessionID, node string) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	dir, _ := znode.Split(node)

@@ -138,7 +138,7 @@ func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 	if late && term.Err() != nil {
 		return
 	}
-	s.checker.addGrant(&hold{holder: a, token: grantToken{term.Token(), 0}, session: int64(term.Session()),
+	s.checker.addGrant(&hold{holder: a, token: grantToken{term.Token(), 0}, session: term.Session(),
 		node: term.Node(),
 		ctx:  term.Context(), err: term.Err})
 	s.mu.Lock()
@@ -147,7 +147,7 @@ func (s *electionWorkload) addTerm(a *actor, term *election.Term, late bool) {
 		s.sim.addViolation(s.path(), "terms", "%s and %s both have the term number %d", a.name, other, term.Number())
 	}
 	s.terms[term.Number()] = a.name
-	if term.Number() < s.highestNumber && !s.sim.isEndedByOperator(int64(term.Session()), term.Node()) {
+	if term.Number() < s.highestNumber && !s.sim.isEndedByOperator(term.Session(), term.Node()) {
 		s.sim.addViolation(s.path(), "terms", "%s has term %d after %d", a.name, term.Number(), s.highestNumber)
 	}
 	s.highestNumber = max(s.highestNumber, term.Number())

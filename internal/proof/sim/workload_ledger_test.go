@@ -149,7 +149,7 @@ func (s *ledgerWorkload) execute(a *actor, lease *locks.Lease) {
 func (s *ledgerWorkload) noteOpened(lease *locks.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lease.Err() == nil && !s.sim.isEndedByOperator(int64(lease.Session()), lease.Node()) {
+	if lease.Err() == nil && !s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 		s.opened = max(s.opened, lease.Token())
 	}
 }
@@ -164,7 +164,7 @@ func (s *ledgerWorkload) effect(a *actor, ctx context.Context, lease *locks.Leas
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, done := s.recorded[key.ID]; done && lease.Err() == nil &&
-		!s.sim.isEndedByOperator(int64(lease.Session()), lease.Node()) {
+		!s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 		s.sim.addViolation(s.path(), "repeated", "%s runs step %s of %s, which has a record", a.name, name, key.ID)
 	}
 	if oneIn(a.rng, 5) {
@@ -178,7 +178,7 @@ func (s *ledgerWorkload) checkResult(a *actor, lease *locks.Lease, key string, g
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if want, ok := s.recorded[key]; (!ok || want != got) && lease.Err() == nil &&
-		!s.sim.isEndedByOperator(int64(lease.Session()), lease.Node()) {
+		!s.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 		s.sim.addViolation(s.path(), "recorded", "%s gets %d for %s, the servers have %d (%v)", a.name, got,
 			key, want, ok)
 	}
@@ -187,7 +187,7 @@ func (s *ledgerWorkload) checkResult(a *actor, lease *locks.Lease, key string, g
 // check checks that a call failed for a reason.
 func (s *ledgerWorkload) check(a *actor, ctx context.Context, lease *locks.Lease, what string, err error) {
 	s.sim.history.add(s.path(), "%s, token %d: %s: %s", a.name, lease.Token(), what, outcome(err))
-	byOperator := s.sim.isEndedByOperator(int64(lease.Session()), lease.Node())
+	byOperator := s.sim.isEndedByOperator(lease.Session(), lease.Node())
 	switch {
 	case err == nil, errors.Is(err, errEffect):
 	case errors.Is(err, workflow.ErrEnded) && (lease.Err() != nil || byOperator):

@@ -200,7 +200,7 @@ func (s *lockWorkload) downgrade(a *actor, request lockRequest, lease *locks.Lea
 		a.waitWhileFrozen()
 		s.sim.history.add(s.path(), "%s downgrades: %s", a.name, outcome(err))
 		if err != nil {
-			if lease.Err() == nil && !a.sim.isEndedByOperator(int64(lease.Session()), lease.Node()) {
+			if lease.Err() == nil && !a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 				s.sim.addViolation(s.path(), "downgrade", "%s cannot downgrade: %v", a.name, err)
 			}
 			break
@@ -238,7 +238,7 @@ func (request lockRequest) lock(ctx context.Context) (*locks.Lease, error) {
 func (request lockRequest) hold(a *actor, lease *locks.Lease) *hold {
 	h := &hold{holder: a, shared: request.shared, permits: request.permits,
 		token:   grantToken{lease.Token(), lease.Turn()},
-		session: int64(lease.Session()), node: lease.Node(), ctx: lease.Context(), err: lease.Err}
+		session: lease.Session(), node: lease.Node(), ctx: lease.Context(), err: lease.Err}
 	if request.permits > 0 {
 		h.shared, h.limit = true, request.limit
 	}
@@ -293,7 +293,7 @@ func (s *lockWorkload) write(a *actor, lease *locks.Lease) {
 	a.sim.countOperation("guarded write")
 	a.sim.history.add(s.path(), "%s writes under token %d: %s", a.name, lease.Token(), outcome(err))
 	if err != nil && lease.Err() == nil && ctx.Err() == nil && !failure.IsTransient(err) &&
-		!a.sim.isEndedByOperator(int64(lease.Session()), lease.Node()) {
+		!a.sim.isEndedByOperator(lease.Session(), lease.Node()) {
 		s.sim.addViolation(s.path(), "guarded writes", "%s cannot write under a lease that has not ended: %v", a.name,
 			err)
 	}

@@ -123,7 +123,7 @@ func (r run) contextEndsMeanwhile() {
 }
 
 func (r run) replyLost() {
-	r.zk.DropReply(1, zktest.Match{Session: int64(r.s.ID()), Func: zktest.Request.Writes})
+	r.zk.DropReply(1, zktest.Match{Session: r.s.ID(), Func: zktest.Request.Writes})
 	ctx, cancel := context.WithCancel(r.t.Context())
 	cancel()
 	if err := r.cleanup(ctx); r.c.LostReply == nil {

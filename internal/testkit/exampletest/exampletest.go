@@ -55,7 +55,8 @@ func RequireLeavesNothing(t *testing.T, printed, killed string, args ...string) 
 	if killed != "" {
 		killings = strings.Count(output, killed)
 	}
-	owners := map[int64]bool{} // a process that was still connecting may leave a session, which holds nothing
+	// a process that was still connecting may leave a session, which holds nothing
+	owners := map[framework.SessionID]bool{}
 	for _, n := range zk.Tree("/") {
 		if n.Stat.EphemeralOwner != 0 {
 			owners[n.Stat.EphemeralOwner] = true
