@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
@@ -112,7 +113,12 @@ func (e *watchEntry) removeWaiter(w *Watch) {
 		e.watches.caller.transport.Send(&link.Call{
 			Op:   wire.OpRemoveWatches,
 			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
-			Done: func(link.Reply) {}, // a refusal means that the watch has fired
+			Done: func(r link.Reply) {
+				err := replyError(r)
+				if errors.Is(err, ErrOverloaded) || errors.Is(err, errQueueFull) {
+					e.removeLater()
+				} // another refusal means that the watch has fired
+			},
 		})
 	}
 }
@@ -149,17 +155,29 @@ func (e *watchEntry) otherDataEntry() *watchEntry {
 // watches.mu.
 func (e *watchEntry) isOrphaned() bool { return e.removable && len(e.waiting) == 0 }
 
-// markRemovable marks the server's watch as removable. If an event has ended the entry before the
-// answer to the request that armed it, the watch belongs to the entry that waiters have made since,
-// or to this one again. Guarded by watches.mu.
-func (e *watchEntry) markRemovable() {
+// becomeRemovable marks the server's watch as removable, and returns its entry. If an event has
+// ended this entry before the answer to the request that armed it, the watch belongs to the entry
+// that waiters have made since, or to this one again. Guarded by watches.mu.
+func (e *watchEntry) becomeRemovable() *watchEntry {
 	present := e.watches.entries[e.key]
 	if present == nil {
 		present = e
 		e.watches.entries[e.key] = e
 	}
 	present.removable = true
-	present.scheduleRemoval()
+	return present
+}
+
+// removeLater repeats a removal that was not executed, after a pause.
+func (e *watchEntry) removeLater() {
+	e.watches.mu.Lock()
+	defer e.watches.mu.Unlock()
+	present := e.becomeRemovable()
+	time.AfterFunc(e.watches.caller.cfg.RetryMax, func() {
+		e.watches.mu.Lock()
+		defer e.watches.mu.Unlock()
+		present.scheduleRemoval()
+	})
 }
 
 // scheduleRemoval removes the server's watch in the background if it has no waiter. Guarded by
@@ -281,7 +299,7 @@ func (e *watchEntry) recordOutcome(err error) {
 	defer e.watches.mu.Unlock()
 	if !e.setNoWatch(err) {
 		if err != nil || e.transient {
-			e.markRemovable()
+			e.becomeRemovable().scheduleRemoval()
 		}
 		return
 	}

@@ -145,3 +145,21 @@ func TestAnswerBehindEventLeavesNoWatch(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovalThatServersThrottleIsRepeated: a throttled removal leaves a watch for a while only.
+func TestRemovalThatServersThrottleIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", config))
+		_, there, err := s.WatchExists(t.Context(), "/n")
+		require.ErrorIs(t, err, framework.ErrNoNode)
+		throttled := zk.Throttle(3, zktest.Match{Func: func(r zktest.Request) bool {
+			return r.Op.String() == "removeWatches"
+		}})
+		there.Stop()
+		<-throttled.Hit()
+		time.Sleep(time.Minute)
+		require.Empty(t, zk.Watches())
+		require.Zero(t, framework.WatchEntries(s))
+	})
+}
