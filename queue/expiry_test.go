@@ -113,7 +113,7 @@ func TestOldDeadLettersAreRemoved(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		bury(10)
 		require.Len(t, a.dead(), 710)
-		_, err := a.Requeue(t.Context(), a.dead()[0].Node)
+		_, err := a.RequeueLetters(t.Context(), a.dead()[0].Node)
 		require.NoError(t, err)
 		bury(1)
 		go func() { _, _ = b.Take(within(t, 12*time.Hour)) }() // stands in line

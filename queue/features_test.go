@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -118,8 +119,8 @@ func TestDeadLetters(t *testing.T) {
 	})
 }
 
-// TestPurgeDeadOfOne removes one dead letter of three and leaves the others.
-func TestPurgeDeadOfOne(t *testing.T) {
+// TestPurgeOfOneLetter removes one dead letter of three and leaves the others.
+func TestPurgeOfOneLetter(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
 		a := w.member("a", order, WithMaxAttempts(1))
 		a.put("first", "second", "third")
@@ -127,12 +128,21 @@ func TestPurgeDeadOfOne(t *testing.T) {
 			require.NoError(t, a.take().Nack(t.Context(), 0, errors.New("fails")))
 		}
 		second := a.dead()[1]
-		n, err := a.PurgeDead(t.Context(), second.Node)
+		n, err := a.PurgeLetters(t.Context(), second.Node)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		n, err = a.PurgeDead(t.Context(), second.Node)
+		n, err = a.PurgeLetters(t.Context(), second.Node)
 		require.NoError(t, err)
 		require.Zero(t, n, "it has gone")
+		segment := path.Dir(second.Node)
+		for _, purge := range []func(context.Context, ...string) (int, error){a.PurgeLetters, a.RequeueLetters} {
+			n, err = purge(t.Context(), segment, path.Dir(segment), testPath+"/items", "/nothing")
+			require.NoError(t, err)
+			require.Zero(t, n, "there are no dead letters")
+			n, err = purge(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, n, "no node is not all of them")
+		}
 		left := a.dead()
 		require.Len(t, left, 2)
 		require.NotContains(t, []string{left[0].Node, left[1].Node}, second.Node)
@@ -228,7 +238,7 @@ func TestUndecodableItemDoesNotBlockQueue(t *testing.T) {
 		require.Equal(t, "\x09\x09", string(letters[1].Data))
 		require.Contains(t, letters[1].Reason, "newer release")
 		require.NoError(t, numbers.Close(t.Context()))
-		n, err := a.Requeue(t.Context(), letters[0].Node)
+		n, err := a.RequeueLetters(t.Context(), letters[0].Node)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.Equal(t, []string{"one"}, a.drain(1))

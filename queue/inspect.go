@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // Counts are the numbers of a queue's items.
@@ -128,12 +128,21 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 	}
 }
 
-// Requeue puts dead letters into the queue again, behind the items of the same priority, without
-// their attempts, errors and expiry: the letters at the given nodes, or all. Each is moved in one
-// transaction. It returns the number of letters that it has moved. In a bounded queue without room
-// it stops with ErrFull.
-func (q *Queue[T]) Requeue(ctx context.Context, nodes ...string) (n int, err error) {
-	for item, err := range q.engine.store.deadItems(ctx, nodes...) {
+// Requeue puts all dead letters into the queue again, behind the items of the same priority, without
+// their attempts, errors and expiry. Each is moved in one transaction. It returns the number of
+// letters that it has moved. In a bounded queue without room it stops with ErrFull.
+func (q *Queue[T]) Requeue(ctx context.Context) (n int, err error) {
+	return q.requeueLetters(ctx, q.engine.store.deadItems(ctx))
+}
+
+// RequeueLetters is Requeue for the dead letters at the given nodes (DeadLetter.Node). It leaves
+// out nodes at which there is no dead letter.
+func (q *Queue[T]) RequeueLetters(ctx context.Context, nodes ...string) (n int, err error) {
+	return q.requeueLetters(ctx, q.engine.store.deadItemsAt(ctx, nodes))
+}
+
+func (q *Queue[T]) requeueLetters(ctx context.Context, letters iter.Seq2[readItem, error]) (n int, err error) {
+	for item, err := range letters {
 		var done bool
 		if err == nil {
 			done, err = q.engine.requeueLetter(ctx, item)
@@ -178,23 +187,44 @@ type readItem struct {
 	node    framework.Node
 }
 
-// deadItems yields the dead letters at the given nodes, or all, in order.
-func (store *store) deadItems(ctx context.Context, nodes ...string) iter.Seq2[readItem, error] {
+// deadItems yields the dead letters in order.
+func (store *store) deadItems(ctx context.Context) iter.Seq2[readItem, error] {
+	return store.readDead(ctx, func(s *framework.Session) iter.Seq2[readItem, error] {
+		return eachItem(ctx, s, true, store.nodes.Dead)
+	})
+}
+
+// deadItemsAt yields the dead letters at the given nodes.
+func (store *store) deadItemsAt(ctx context.Context, nodes []string) iter.Seq2[readItem, error] {
+	return store.readDead(ctx, func(s *framework.Session) iter.Seq2[readItem, error] {
+		return func(yield func(readItem, error) bool) {
+			for _, node := range nodes {
+				segment, name := znode.Split(node)
+				chain, _ := znode.Split(segment)
+				if _, isItem := queuelayout.ItemNumber(name); !isItem || chain != store.nodes.Dead.Dir {
+					continue
+				}
+				data, stat, err := s.Get(ctx, node)
+				if errors.Is(err, framework.ErrNoNode) {
+					continue
+				}
+				if !yield(readItem{s, node, framework.Node{Data: data, Stat: stat}}, err) || err != nil {
+					return
+				}
+			}
+		}
+	})
+}
+
+// readDead yields what read yields on a session, or nothing if there is no queue.
+func (store *store) readDead(ctx context.Context,
+	read func(*framework.Session) iter.Seq2[readItem, error]) iter.Seq2[readItem, error] {
 	return func(yield func(readItem, error) bool) {
 		s, err := store.sessionForReads(ctx)
-		if err != nil {
-			if err = ignoreAbsent(err); err != nil {
-				yield(readItem{}, err)
-			}
-			return
-		}
-		for item, err := range eachItem(ctx, s, true, store.nodes.Dead) {
-			if err == nil && len(nodes) > 0 && !slices.Contains(nodes, item.path) {
-				continue
-			}
-			if !yield(item, err) {
-				return
-			}
+		if err == nil {
+			read(s)(yield)
+		} else if err = ignoreAbsent(err); err != nil {
+			yield(readItem{}, err)
 		}
 	}
 }

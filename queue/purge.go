@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -26,10 +27,20 @@ func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	return n, failure.Wrap("purge", q.Path(), ignoreAbsent(err))
 }
 
-// PurgeDead removes dead letters: those at the given nodes, or all. It returns their number. If
-// several callers run at once, two may count the same letter after a lost reply.
-func (q *Queue[T]) PurgeDead(ctx context.Context, nodes ...string) (n int, err error) {
-	for item, err := range q.engine.store.deadItems(ctx, nodes...) {
+// PurgeDead removes all dead letters, and returns their number. If several callers run at once, two
+// may count the same letter after a lost reply.
+func (q *Queue[T]) PurgeDead(ctx context.Context) (n int, err error) {
+	return q.purgeLetters(ctx, q.engine.store.deadItems(ctx))
+}
+
+// PurgeLetters is PurgeDead for the dead letters at the given nodes (DeadLetter.Node). It leaves
+// out nodes at which there is no dead letter.
+func (q *Queue[T]) PurgeLetters(ctx context.Context, nodes ...string) (n int, err error) {
+	return q.purgeLetters(ctx, q.engine.store.deadItemsAt(ctx, nodes))
+}
+
+func (q *Queue[T]) purgeLetters(ctx context.Context, letters iter.Seq2[readItem, error]) (n int, err error) {
+	for item, err := range letters {
 		if err == nil {
 			err = item.session.Delete(ctx, item.path, item.node.Stat.Version)
 		}

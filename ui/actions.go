@@ -304,10 +304,10 @@ func signalRun(ctx context.Context, u *UI, a Action) error {
 	})
 }
 
-// withDead calls f for the dead letter at the action's node, or for all if the queue has as many as
-// were seen. A letter that was buried again has another node.
-func (u *UI) withDead(ctx context.Context, a Action,
-	f func(q *queue.Queue[[]byte], ctx context.Context, nodes ...string) (int, error)) error {
+// withDead calls one for the dead letter at the action's node, or all for all letters if the queue
+// has as many as were seen. A letter that was buried again has another node.
+func (u *UI) withDead(ctx context.Context, a Action, all func(*queue.Queue[[]byte], context.Context) (int, error),
+	one func(*queue.Queue[[]byte], context.Context, ...string) (int, error)) error {
 	q := queue.New(u.client, a.Path, codec.Bytes())
 	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
 	if err := u.sync(ctx, a.Path); err != nil {
@@ -320,10 +320,10 @@ func (u *UI) withDead(ctx context.Context, a Action,
 	case a.Node == "" && strconv.Itoa(counts.Dead) != a.Seen:
 		return changed("the queue has %s", counted(counts.Dead, "dead letter", "dead letters"))
 	case a.Node == "":
-		_, err := f(q, ctx)
+		_, err := all(q, ctx)
 		return err
 	}
-	n, err := f(q, ctx, a.Node)
+	n, err := one(q, ctx, a.Node)
 	if err == nil && n == 0 {
 		return changed("the queue has no such dead letter")
 	}
@@ -331,11 +331,11 @@ func (u *UI) withDead(ctx context.Context, a Action,
 }
 
 func purgeDead(ctx context.Context, u *UI, a Action) error {
-	return u.withDead(ctx, a, (*queue.Queue[[]byte]).PurgeDead)
+	return u.withDead(ctx, a, (*queue.Queue[[]byte]).PurgeDead, (*queue.Queue[[]byte]).PurgeLetters)
 }
 
 func redriveDead(ctx context.Context, u *UI, a Action) error {
-	return u.withDead(ctx, a, (*queue.Queue[[]byte]).Requeue)
+	return u.withDead(ctx, a, (*queue.Queue[[]byte]).Requeue, (*queue.Queue[[]byte]).RequeueLetters)
 }
 
 // withMember calls f with the group if the member is in the state that was seen.

@@ -20,7 +20,7 @@ var budget = map[string]int{
 	"locks":                 108,
 	"election":              52,
 	"scheduler":             118,
-	"queue":                 129,
+	"queue":                 131,
 	"barrier":               48,
 	"config":                45,
 	"ids":                   40,
