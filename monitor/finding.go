@@ -43,7 +43,7 @@ const (
 	ProblemGrowing Problem = "growing queue"
 	// ProblemOldItem: an item at the head of a queue is older than WithOldItem allows.
 	ProblemOldItem Problem = "old item"
-	// ProblemFailingItem: an item of a queue has come back as often as WithAttempts says: its
+	// ProblemFailingItem: an item of a queue has come back as often as WithFailingItem says: its
 	// attempts fail, or its consumers die. A look reads some of the items that have come back; see
 	// queue.Retried.
 	ProblemFailingItem Problem = "failing item"

@@ -22,7 +22,7 @@ type settings struct {
 	longHold      time.Duration
 	failedRuns    int
 	oldItem       time.Duration
-	attempts      int
+	failingItem   int
 	heldItem      time.Duration
 	deadLetters   int
 	growthLooks   int
@@ -37,8 +37,8 @@ type settings struct {
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
 		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1,
-		oldItem:  time.Hour,
-		attempts: DefaultAttempts, heldItem: DefaultHeldItem,
+		oldItem:     time.Hour,
+		failingItem: DefaultFailingItem, heldItem: DefaultHeldItem,
 		growthLooks: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
 	}, opts)
 }
@@ -50,8 +50,8 @@ const DefaultEventTimeout = 30 * time.Second
 // is 900,000 by default.
 const DefaultSessionBytes = 700_000
 
-// DefaultAttempts is what WithAttempts sets by default.
-const DefaultAttempts = 5
+// DefaultFailingItem is what WithFailingItem sets by default.
+const DefaultFailingItem = 5
 
 // DefaultHeldItem is what WithHeldItem sets by default.
 const DefaultHeldItem = 5 * time.Minute
@@ -103,10 +103,10 @@ func WithOldItem(d time.Duration) Option {
 	return atLeast("WithOldItem", d, 1, func(s *settings) { s.oldItem = d })
 }
 
-// WithAttempts sets how many attempts an item of a queue must have behind it to be a finding.
+// WithFailingItem sets how many attempts an item of a queue must have behind it to be a finding.
 // Default 5, at least 1.
-func WithAttempts(n int) Option {
-	return atLeast("WithAttempts", n, 1, func(s *settings) { s.attempts = n })
+func WithFailingItem(n int) Option {
+	return atLeast("WithFailingItem", n, 1, func(s *settings) { s.failingItem = n })
 }
 
 // WithHeldItem sets for how long a consumer may have an item of a queue. Default 5 minutes. Set it

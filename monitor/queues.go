@@ -66,7 +66,7 @@ func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []s
 
 // judgeItems finds an item that fails again and again, and one that a consumer has had for long.
 func (w *queueLooker) judgeItems(l *lookResult, q queueItems, r queue.Report) {
-	if q.attempts >= w.settings.attempts {
+	if q.attempts >= w.settings.failingItem {
 		reason := ""
 		if r.Retried.LastError != "" {
 			reason = fmt.Sprintf("; its last error: %q", r.Retried.LastError)

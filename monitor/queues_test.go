@@ -133,7 +133,7 @@ func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 	})
 }
 
-// TestItemsThatFailAgainAndAgain are a finding from WithAttempts on, until they have gone.
+// TestItemsThatFailAgainAndAgain are a finding from WithFailingItem on, until they have gone.
 func TestItemsThatFailAgainAndAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("app")
@@ -145,7 +145,7 @@ func TestItemsThatFailAgainAndAgain(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, d.Nack(t.Context(), after, errors.New("no disk")))
 		}
-		x := w.watch("x", monitor.WithAttempts(3))
+		x := w.watch("x", monitor.WithFailingItem(3))
 		fail(0)
 		fail(10 * time.Minute)
 		w.looks(3)
@@ -162,7 +162,7 @@ func TestItemsThatFailAgainAndAgain(t *testing.T) {
 		report, err := monitor.Check(t.Context(), m.Client, "/app")
 		require.NoError(t, err)
 		require.Empty(t, report.Findings, "five attempts by default")
-		w.watch("y", monitor.WithAttempts(3))
+		w.watch("y", monitor.WithFailingItem(3))
 		time.Sleep(10 * time.Minute)
 		d, err := q.Take(t.Context())
 		require.NoError(t, err)

@@ -13,13 +13,13 @@ type Settings struct {
 	Interval *time.Duration
 	// BeginAfter and EndAfter are the looks of WithHysteresis.
 	BeginAfter, EndAfter *int
-	// Waiters, LongHold, FailedRuns, OldItem, Attempts, HeldItem, DeadLetters and SessionBytes are
+	// Waiters, LongHold, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters and SessionBytes are
 	// the thresholds of the options of these names.
 	Waiters      *int
 	LongHold     *time.Duration
 	FailedRuns   *int
 	OldItem      *time.Duration
-	Attempts     *int
+	FailingItem  *int
 	HeldItem     *time.Duration
 	DeadLetters  *int
 	SessionBytes *int
@@ -53,7 +53,7 @@ func WithSettings(given Settings) Option {
 		duration(given.LongHold, WithLongHold)
 		number(given.FailedRuns, WithFailedRuns)
 		duration(given.OldItem, WithOldItem)
-		number(given.Attempts, WithAttempts)
+		number(given.FailingItem, WithFailingItem)
 		duration(given.HeldItem, WithHeldItem)
 		number(given.DeadLetters, WithDeadLetters)
 		number(given.SessionBytes, WithSessionBytes)

@@ -163,19 +163,19 @@ func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 		[]any{retried["items"], retried["attempts"], retried["id"]})
 	require.Contains(t, retried["last_error"], "exit code 3")
 	s.ok("check")
-	code, out, _ := s.run("check", "--attempts", "2")
+	code, out, _ := s.run("check", "--failing-item", "2")
 	require.Equal(t, 1, code)
 	require.Contains(t, out,
 		"/lockstep/queues/team-of-billing/mails\tfailing item\titem \"order-17-of-a-customer-with-a-long-name\" has "+
 			"come back after 2 attempts; its last error: ")
 	require.Contains(t, out, "; see it with lockstep queue ls /lockstep/queues/team-of-billing/mails --json; ")
-	code, out, _ = s.run("check", "--attempts", "2", "--json")
+	code, out, _ = s.run("check", "--failing-item", "2", "--json")
 	require.Equal(t, 1, code)
 	require.Contains(t, decode(t, out)["advice"], "lockstep queue ls")
-	s.ok("check", "--attempts", "2", "--without", "failing item")
-	code, _, errs := s.run("check", "--attempts", "0")
+	s.ok("check", "--failing-item", "2", "--without", "failing item")
+	code, _, errs := s.run("check", "--failing-item", "0")
 	require.Equal(t, 64, code)
-	require.Contains(t, errs, "WithAttempts: 0, it must be at least 1")
+	require.Contains(t, errs, "WithFailingItem: 0, it must be at least 1")
 
 	s.start("queue", "take", "team-of-billing/mails", "--", "sleep", "1000")
 	s.until("the held item", func() bool {

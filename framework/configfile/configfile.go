@@ -55,7 +55,7 @@ type Monitor struct {
 	LongHold     *time.Duration `yaml:"longHold"`
 	FailedRuns   *int           `yaml:"failedRuns"`
 	OldItem      *time.Duration `yaml:"oldItem"`
-	Attempts     *int           `yaml:"attempts"`
+	FailingItem  *int           `yaml:"failingItem"`
 	HeldItem     *time.Duration `yaml:"heldItem"`
 	DeadLetters  *int           `yaml:"deadLetters"`
 	SessionBytes *int           `yaml:"sessionBytes"`

@@ -16,7 +16,7 @@ type thresholdFlags struct {
 	waiters      int
 	failedRuns   int
 	oldItem      cli.DurationFlag
-	attempts     int
+	failingItem  int
 	heldItem     cli.DurationFlag
 	deadLetters  int
 	sessionBytes int
@@ -29,7 +29,7 @@ func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 	f.IntVar(&t.waiters, "waiters", 10, "a lock with more waiters is a finding")
 	f.IntVar(&t.failedRuns, "failed-runs", 1, "a job with so many failed runs in a row is a finding")
 	f.Var(&t.oldItem, "old-item", "a queue whose first item is older is a finding")
-	f.IntVar(&t.attempts, "attempts", monitor.DefaultAttempts,
+	f.IntVar(&t.failingItem, "failing-item", monitor.DefaultFailingItem,
 		"a queue is a finding if an item has come back after so many attempts")
 	f.Var(&t.heldItem, "held-item", "a queue is a finding if a consumer has had an item for longer")
 	f.IntVar(&t.deadLetters, "dead-letters", 0, "a queue with more dead letters is a finding")
@@ -50,7 +50,7 @@ func (t *thresholdFlags) options() ([]monitor.Option, error) {
 	return []monitor.Option{
 		monitor.WithWaiters(t.waiters), monitor.WithFailedRuns(t.failedRuns),
 		monitor.WithOldItem(time.Duration(t.oldItem)),
-		monitor.WithAttempts(t.attempts), monitor.WithHeldItem(time.Duration(t.heldItem)),
+		monitor.WithFailingItem(t.failingItem), monitor.WithHeldItem(time.Duration(t.heldItem)),
 		monitor.WithDeadLetters(t.deadLetters),
 		monitor.WithSessionBytes(t.sessionBytes), monitor.WithoutProblems(without...),
 	}, nil

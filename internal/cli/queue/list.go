@@ -102,7 +102,7 @@ func FailingCell(r queue.Report) cli.Cell {
 		which = strings.TrimPrefix(r.Retried.Node, r.Path+"/")
 	}
 	paint := cli.YellowCell
-	if r.Retried.Attempts >= monitor.DefaultAttempts {
+	if r.Retried.Attempts >= monitor.DefaultFailingItem {
 		paint = cli.RedCell
 	}
 	return paint(fmt.Sprintf("%d: %s", r.Retried.Attempts, which))
