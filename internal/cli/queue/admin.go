@@ -93,7 +93,13 @@ whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
 			if all == (len(args) > 1) {
 				return cli.UsageError("want the nodes of dead letters, or --all")
 			}
-			n, err := q.queue.Requeue(ctx, args[1:]...)
+			var n int
+			var err error
+			if all {
+				n, err = q.queue.Requeue(ctx)
+			} else {
+				n, err = q.queue.RequeueLetters(ctx, args[1:]...)
+			}
 			streams.PrintNotice("%s: put %s into the queue again", args[0], cli.FormatNumber(n, "dead letter"))
 			if err == nil && n < len(args)-1 {
 				err = cli.ExitWith(cli.ExitMissing, fmt.Errorf("%d of the nodes are no dead letters of %s",
