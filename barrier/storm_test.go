@@ -268,7 +268,7 @@ func (s *storm) trouble(stop chan struct{}) {
 				s.mu.Lock()
 				s.killed[id] = true
 				s.mu.Unlock()
-				_ = s.Expire(framework.SessionID(id)) // it may be gone by now
+				_ = s.Expire(id) // it may be gone by now
 			}
 		default:
 			s.DropReply(1+s.int(5), zktest.Match{Op: ops[s.int(len(ops))], Path: path})

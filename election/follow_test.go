@@ -248,7 +248,7 @@ func hurtObserver(w *world, r *rand.Rand, l *zktest.Link) {
 	case 3:
 		for _, s := range w.Sessions() {
 			if strings.HasPrefix(s.Remote, l.Name()+"#") {
-				_ = w.Expire(framework.SessionID(s.ID))
+				_ = w.Expire(s.ID)
 			}
 		}
 	default:

@@ -128,7 +128,7 @@ func TestSignalWithAnIDAfterLostReply(t *testing.T) {
 				for _, p := range r.Parts {
 					if strings.Contains(p.Path, "/signal") {
 						if n == 1 { // the session ends, too
-							go func() { _ = w.Expire(framework.SessionID(r.Session)) }()
+							go func() { _ = w.Expire(r.Session) }()
 						}
 						return true
 					}

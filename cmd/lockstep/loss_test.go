@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/proof/ensemble"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -127,7 +126,7 @@ func TestAWaiterSurvivesALostSession(t *testing.T) {
 	waiter := s.start("lock", "demo", "--", "echo", "ran")
 	s.queue("/lockstep/locks/demo", 2)
 	lost := s.zk.Sessions()[1].ID // the younger one
-	require.NoError(t, s.zk.Expire(framework.SessionID(lost)))
+	require.NoError(t, s.zk.Expire(lost))
 	s.until("another session", func() bool { all := s.zk.Sessions(); return len(all) == 2 && all[1].ID != lost })
 	s.queue("/lockstep/locks/demo", 2)
 	holder.signal(syscall.SIGTERM)

@@ -294,7 +294,7 @@ func (s *stage) expire() {
 	sessions := s.zk.Sessions()
 	require.NotEmpty(s.t, sessions)
 	for _, session := range sessions {
-		require.NoError(s.t, s.zk.Expire(framework.SessionID(session.ID)))
+		require.NoError(s.t, s.zk.Expire(session.ID))
 	}
 }
 

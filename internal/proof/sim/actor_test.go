@@ -108,7 +108,7 @@ func (a *actor) lagServer() {
 			if duration%2 == 0 { // one of two is the leader. A real one lags for milliseconds, this one for seconds
 				lag = a.sim.zk.LagAsLeader
 			}
-			if catchUp, err := lag(framework.SessionID(session.ID)); err == nil {
+			if catchUp, err := lag(session.ID); err == nil {
 				a.sim.countOperation("lag")
 				time.AfterFunc(duration, catchUp)
 			}

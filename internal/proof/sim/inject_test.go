@@ -208,7 +208,7 @@ func (sim *simulation) expire(p *process) bool {
 func (sim *simulation) sessionOf(p *process) (id framework.SessionID) {
 	for _, s := range sim.zk.Sessions() {
 		if sim.observer.processOf(s.ID) == p {
-			id = framework.SessionID(s.ID)
+			id = s.ID
 		}
 	}
 	return id

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -67,7 +68,7 @@ func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 func requireXML(t *testing.T, text []byte) {
 	t.Helper()
 	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
-		if _, err := d.Token(); err == io.EOF {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			return
 		} else {
 			require.NoError(t, err, string(text))
