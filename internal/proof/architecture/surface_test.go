@@ -1,8 +1,11 @@
 package architecture
 
 import (
+	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,6 +22,26 @@ func TestPublicPackagesKeepTheirBudgets(t *testing.T) {
 	want := slices.Concat(public, modules, []string{".", "ui", "zktest", "queue/curatorqueue"})
 	slices.Sort(want)
 	require.Equal(t, want, slices.Sorted(maps.Keys(budget)), "each public package has a budget")
+}
+
+// TestTheDecisionHasTheBudgets compares the table of ADR 120 with the budgets.
+func TestTheDecisionHasTheBudgets(t *testing.T) {
+	text, err := fs.ReadFile(thisModule, "docs/adr/0120-a-budget-of-public-names.md")
+	require.NoError(t, err)
+	want, sum := map[string]int{}, 0
+	for dir, most := range budget {
+		want[dir] = most
+		sum += most
+	}
+	want["lockstep"], want["all"] = want["."], sum
+	delete(want, ".")
+	got := map[string]int{}
+	row := regexp.MustCompile("(?m)^\\| `?([a-z/]+)`? \\| ([0-9]+) \\|")
+	for _, row := range row.FindAllStringSubmatch(string(text), -1) {
+		got[row[1]], err = strconv.Atoi(row[2])
+		require.NoError(t, err)
+	}
+	require.Equal(t, want, got)
 }
 
 func TestExportedNamesAndInternalTypesAreFound(t *testing.T) {
