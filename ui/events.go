@@ -54,7 +54,11 @@ func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer u.hub.streams.Add(-1)
-	defer u.hub.open()()
+	shown := self.Query().Get("path")
+	if u.checkPath(shown) != nil {
+		shown = ""
+	}
+	defer u.hub.open(shown)()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	stream := http.NewResponseController(w)

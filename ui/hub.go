@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipenode"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/monitor"
@@ -69,7 +71,8 @@ type hub struct {
 	looker   *monitor.Looker // used by the look that is under way only, as is places
 	places   placeCounts
 
-	streams atomic.Int64 // open pages that are followed
+	streams atomic.Int64  // open pages that are followed
+	stirred chan struct{} // gets a value when a watched directory has changed
 
 	life  context.Context // ends with close
 	end   context.CancelFunc
@@ -77,9 +80,11 @@ type hub struct {
 
 	mu      sync.Mutex
 	newest  *snapshot
-	looking chan struct{} // closed at the end of the look that is under way, or nil
-	changed chan struct{} // closed at the next snapshot
-	pages   int           // that wait for changes
+	looking chan struct{}   // closed at the end of the look that is under way, or nil
+	changed chan struct{}   // closed at the next snapshot
+	pages   int             // that wait for changes
+	shown   map[string]int  // what they are about
+	watched map[string]bool // directories
 	looping bool
 	expired bool
 	details map[string]*detail // of the latest snapshot
@@ -117,7 +122,8 @@ func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
 
 func newHub(client *framework.Client, s settings, looker *monitor.Looker) *hub {
 	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, looker: looker,
-		changed: make(chan struct{}), newest: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
+		changed: make(chan struct{}), stirred: make(chan struct{}, 1), shown: map[string]int{},
+		watched: map[string]bool{}, newest: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -338,11 +344,15 @@ func (h *hub) waitBriefly(ctx context.Context, number int64, d time.Duration) (*
 	}
 }
 
-// open counts a page that waits for changes. The hub looks until leave was called for each.
-func (h *hub) open() (leave func()) {
+// open counts a page that waits for changes, and what it is about, or "". The hub looks until leave
+// was called for each.
+func (h *hub) open(path string) (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pages++
+	if path != "" {
+		h.shown[path]++
+	}
 	if !h.looping && h.life.Err() == nil {
 		h.looping = true
 		h.tasks.Go(h.lookWhileOpen)
@@ -351,33 +361,124 @@ func (h *hub) open() (leave func()) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.pages--
+		if h.shown[path]--; h.shown[path] <= 0 {
+			delete(h.shown, path)
+		}
 	}
 }
 
-// lookWhileOpen looks again and again while a page is open.
+// lookWhileOpen looks again and again while a page is open: after each interval, and after a quarter
+// of it if a watched directory has changed.
 func (h *hub) lookWhileOpen() {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-h.life.Done():
-			return
-		}
+	ctx, unwatch := context.WithCancel(h.life)
+	defer unwatch()
+	for ctx.Err() == nil {
 		h.mu.Lock()
 		if h.pages == 0 {
 			h.looping = false
 			h.mu.Unlock()
 			return
 		}
+		directories := h.directoriesToWatch()
+		h.mu.Unlock()
+		h.watch(ctx, directories)
+		select {
+		case <-h.stirred: // the look sees it
+		default:
+		}
+		h.mu.Lock()
 		done := h.beginLook()
 		h.mu.Unlock()
 		select {
 		case <-done:
-		case <-h.life.Done():
+		case <-ctx.Done():
 			return
 		}
-		timer.Reset(max(h.interval, h.latest().took))
+		took := h.latest().took
+		pause(ctx, max(h.interval/4, took), nil)
+		pause(ctx, max(h.interval, took)-max(h.interval/4, took), h.stirred)
+	}
+}
+
+// pause waits until the time is over, early tells something, or ctx ends.
+func pause(ctx context.Context, d time.Duration, early <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-early:
+	case <-ctx.Done():
+	}
+}
+
+const (
+	maxWatches = 200         // directories that a hub watches
+	watchTime  = time.Second // setting the watches may take
+)
+
+// directoriesToWatch are what open pages are about, and of the directories of locks and elections
+// and the directories above them the first ones as lists show them. The caller holds mu.
+func (h *hub) directoriesToWatch() []string {
+	s := h.newest
+	if s.failed != nil {
+		return nil
+	}
+	all := slices.Sorted(maps.Keys(h.shown))
+	locked := slices.DeleteFunc(slices.Clone(s.locks), func(r *locks.Report) bool { return r.Kind == locks.ClaimLock })
+	slices.SortStableFunc(locked, func(a, b *locks.Report) int {
+		return cmp.Or(len(s.problemsAt[b.Path])-len(s.problemsAt[a.Path]), len(b.Waiters)-len(a.Waiters))
+	})
+	for _, r := range locked[:min(len(locked), maxWatches)] {
+		above, _ := znode.Split(r.Path)
+		all = append(all, r.Path, above)
+	}
+	return all
+}
+
+// watch watches directories for changes of their children, up to maxWatches. It returns when the
+// watches are set. A watch lasts until its directory changes, so a cluster in which nothing changes
+// is asked for none.
+func (h *hub) watch(ctx context.Context, directories []string) {
+	if len(directories) == 0 {
+		return
+	}
+	setting, cancel := context.WithTimeout(ctx, watchTime)
+	defer cancel()
+	session, err := h.client.Session(setting)
+	if err != nil {
+		return
+	}
+	var set sync.WaitGroup
+	defer set.Wait()
+	for _, directory := range directories {
+		h.mu.Lock()
+		skip := h.watched[directory] || len(h.watched) == maxWatches
+		if !skip {
+			h.watched[directory] = true
+		}
+		h.mu.Unlock()
+		if skip {
+			continue
+		}
+		set.Add(1)
+		h.tasks.Go(func() {
+			_, _, watch, err := session.WatchChildren(setting, directory)
+			set.Done()
+			if err == nil {
+				select {
+				case <-watch.C():
+					select {
+					case h.stirred <- struct{}{}:
+					default: // the loop knows it already
+					}
+				case <-ctx.Done():
+					watch.Stop()
+				}
+			}
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			delete(h.watched, directory)
+		})
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/ui"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // open follows a page as a browser does, until close is called.
@@ -79,6 +81,84 @@ func TestRequestsOfOpenPages(t *testing.T) {
 		require.Zero(t, sent(0))
 	})
 }
+
+// TestAWatchedChangeIsShownAtOnce: a page has it long before the next look is due. The time is virtual.
+func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, ui.WithInterval(time.Minute))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		client := s.zk.Member(t, "holder", framework.Config{Identity: "first"}).Client
+		lease, err := locks.NewMutex(client, "/locks/one").Lock(ctx)
+		require.NoError(t, err)
+		next := s.zk.Member(t, "next", framework.Config{Identity: "second"}).Client
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _ = locks.Do(ctx, locks.NewMutex(next, "/locks/one"), untilDone) })
+		require.NoError(t, members.New(client, "/groups/one").Cordon(ctx, "absent", members.WithAbsentMember()))
+		list, closeList := s.open(t, "locks")
+		group, closeGroup := s.open(t, "group?path=/groups/one")
+		defer closeList()
+		defer closeGroup()
+		time.Sleep(150 * time.Second) // some looks, and half a minute
+		changes := []func(){
+			func() { require.NoError(t, lease.Release(ctx)) }, // at the lock's path: the next in line holds it
+			func() { // beside it
+				lease, err := locks.NewMutex(client, "/locks/another").Lock(ctx)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = lease.Release(context.Background()) })
+			},
+			func() { // in what a page is about
+				m, err := members.New(client, "/groups/one").Join(ctx, "newcomer", members.Info{})
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = m.Leave(context.Background()) })
+			},
+		}
+		for i, want := range []string{"second", "/locks/another", "newcomer"} {
+			require.NotContains(t, list.String()+group.String(), want)
+			changes[i]()
+			time.Sleep(time.Second)
+			require.Contains(t, list.String()+group.String(), want)
+			time.Sleep(30 * time.Second) // a quarter of the interval, in which it does not look
+		}
+		cancel()
+		waiting.Wait()
+	})
+}
+
+// TestWatchesAreBounded: of more locks than it watches, a page watches some, and asks nothing of the
+// servers for that while nothing changes.
+func TestWatchesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		holder := s.zk.Member(t, "holder", framework.Config{}).Client
+		for i := range 300 {
+			lease, err := locks.NewMutex(holder, fmt.Sprintf("/locks/%03d", i)).Lock(t.Context())
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = lease.Release(context.Background()) })
+		}
+		session, err := s.client.Session(t.Context())
+		require.NoError(t, err)
+		_, closePage := s.open(t, "locks")
+		defer closePage()
+		time.Sleep(10 * time.Second)
+		watches := func() (all []zktest.Watch) {
+			for _, w := range s.zk.Watches() {
+				if w.Session == session.ID() {
+					all = append(all, w)
+				}
+			}
+			return all
+		}
+		set := watches()
+		require.Len(t, set, 200)
+		before := s.client.Status().Requests
+		time.Sleep(time.Minute)
+		require.Equal(t, set, watches())
+		require.Less(t, s.client.Status().Requests-before, int64(60*100), "a look of this tree takes fewer than 100")
+	})
+}
+
+func untilDone(ctx context.Context, _ *locks.Lease) error { <-ctx.Done(); return nil }
 
 // TestAnOutage: the page says so within seconds, keeps what it has seen, and goes on by itself.
 func TestAnOutage(t *testing.T) {

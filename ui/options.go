@@ -42,9 +42,9 @@ func WithRoot(path string) Option {
 	}
 }
 
-// WithInterval sets the least time between two looks while a page is open: 250 ms to an hour. The
-// hub waits longer if a look takes long, so that it sends requests for at most half of the time.
-// Default 1 s.
+// WithInterval sets the time between two looks while a page is open: 250 ms to an hour. The hub
+// looks after a quarter of it if a lock, an election or what a page is about has changed. It waits
+// longer if a look takes long, so that it sends requests for at most half of the time. Default 1 s.
 func WithInterval(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 250*time.Millisecond || d > time.Hour {

@@ -74,7 +74,8 @@ func run(ctx context.Context, listen string) error {
 // connect connects a process of the night.
 func (n *night) connect(ctx context.Context, name string) (*framework.Client, error) {
 	client, err := framework.Connect(ctx, framework.Config{Servers: n.zk.Servers(), Identity: name},
-		framework.WithDialer(n.zk.Link(name).DialContext), framework.WithLogger(slog.New(slog.DiscardHandler)))
+		append([]framework.Option{framework.WithDialer(n.zk.Link(name).DialContext),
+			framework.WithLogger(slog.New(slog.DiscardHandler))}, n.options...)...)
 	if err == nil {
 		n.clients = append(n.clients, client)
 	}

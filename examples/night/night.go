@@ -24,6 +24,7 @@ import (
 // night is what goes on.
 type night struct {
 	zk      *zktest.Server
+	options []framework.Option // of all clients
 	clients []*framework.Client
 	tasks   sync.WaitGroup
 	stop    context.CancelFunc
