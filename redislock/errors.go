@@ -28,7 +28,8 @@ var (
 )
 
 // explain names the reason of a server's refusal.
-func explain(err error) error {
+func (l *lock) explain(err error) error {
+	_, isPlain := l.client.(*redis.Client) // others follow a redirection, and give up after several
 	switch {
 	case err == nil:
 		return nil
@@ -36,21 +37,24 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", errForeign, err)
 	case strings.Contains(err.Error(), "READONLY "):
 		return fmt.Errorf("%w: %w", ErrReplica, err)
-	case redis.HasErrorPrefix(err, "MOVED"):
+	case isPlain && redis.HasErrorPrefix(err, "MOVED"):
 		return fmt.Errorf("%w: the server is one of a cluster, connect by redis.NewClusterClient: %w", errInvalid, err)
 	}
 	return err
 }
 
 // transientPrefixes begin the answers of a server that is starting, is being replaced or is busy.
-var transientPrefixes = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS",
-	"UNKILLABLE", "max number of clients reached"}
+var transientPrefixes = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "BUSY",
+	"NOREPLICAS", "UNKILLABLE", "max number of clients reached"}
 
 // isTransient reports whether the same request may succeed later: the connection failed, or the
 // server is being replaced.
 func isTransient(err error) bool {
-	if errors.Is(err, ErrReplica) {
+	switch {
+	case errors.Is(err, ErrReplica):
 		return true
+	case errors.Is(err, errInvalid):
+		return false
 	}
 	for _, prefix := range transientPrefixes {
 		if redis.HasErrorPrefix(err, prefix) {

@@ -113,7 +113,7 @@ func (h *hold) renewOnce(ctx context.Context, sent time.Duration) error {
 	select {
 	case a := <-c.send(ctx, c.mode.renew, c.owner, c.opts.expiry.Milliseconds()):
 		if a.err != nil {
-			return explain(a.err)
+			return c.explain(a.err)
 		}
 		if !a.granted() {
 			return ErrLost

@@ -250,7 +250,7 @@ func (c *contender) read(a answer, sent time.Duration) (grant, error) {
 	var refusedByServer redis.Error
 	switch {
 	case errors.As(a.err, &refusedByServer) || errors.Is(a.err, redis.ErrClosed):
-		return grant{}, explain(a.err)
+		return grant{}, c.explain(a.err)
 	case a.err != nil: // it may have been granted
 		c.mayHave = true
 		return grant{}, a.err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -326,18 +327,18 @@ func holdInThisProcess(addr string) {
 func TestOnACluster(t *testing.T) {
 	ctx := t.Context()
 	var servers []*realServer
+	var admins []*redis.Client
 	var addrs []string
 	for i := range 3 {
 		s := startServer(t, `save ""`, "cluster-enabled yes")
-		servers, addrs = append(servers, s), append(addrs, s.addr())
 		client := s.newClient(t)
+		servers, admins, addrs = append(servers, s), append(admins, client), append(addrs, s.addr())
 		require.NoError(t, client.ClusterAddSlotsRange(ctx, i*5462, min(i*5462+5461, 16383)).Err())
 		if i > 0 {
 			require.NoError(t, client.ClusterMeet(ctx, "127.0.0.1", servers[0].port).Err())
 		}
 	}
-	for _, s := range servers {
-		client := s.newClient(t)
+	for _, client := range admins {
 		require.Eventually(t, func() bool {
 			info := client.ClusterInfo(ctx).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_size:3")
@@ -370,9 +371,89 @@ func TestOnACluster(t *testing.T) {
 		}
 	}
 
+	t.Run("while a slot moves", func(t *testing.T) {
+		const name = "moved"
+		slot := int(a.ClusterKeySlot(ctx, name).Val())
+		at := slot / 5462
+		move := func() {
+			next := (at + 1) % len(servers)
+			from, to := admins[at], admins[next]
+			fromID, toID := from.Do(ctx, "CLUSTER", "MYID").Val(), to.Do(ctx, "CLUSTER", "MYID").Val()
+			require.NoError(t, to.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", fromID).Err())
+			require.NoError(t, from.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", toID).Err())
+			for {
+				keys := from.ClusterGetKeysInSlot(ctx, slot, 100).Val()
+				if len(keys) == 0 {
+					break
+				}
+				command := []any{"MIGRATE", "127.0.0.1", servers[next].port, "", 0, 5000, "KEYS"}
+				for _, key := range keys {
+					command = append(command, key)
+				}
+				require.NoError(t, from.Do(ctx, command...).Err())
+			}
+			require.NoError(t, to.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", toID).Err())
+			require.NoError(t, from.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", toID).Err())
+			at = next
+			require.Eventually(t, func() bool { // the servers agree before the slot moves again
+				return !slices.ContainsFunc(admins, func(admin *redis.Client) bool {
+					return !owns(admin.ClusterSlots(ctx).Val(), slot, servers[at])
+				})
+			}, time.Minute, time.Millisecond)
+		}
+		expiry := WithExpiry(5 * time.Second)
+		first, err := NewMutex(a, name, expiry).Lock(ctx)
+		require.NoError(t, err)
+		granted := make(chan *locks.Lease)
+		go func() {
+			lease, err := NewMutex(b, name, expiry).Lock(ctx)
+			require.NoError(t, err)
+			granted <- lease
+		}()
+		require.Eventually(t, func() bool { return a.Exists(ctx, "{"+name+"}:waiting").Val() > 0 }, time.Minute,
+			time.Millisecond)
+		move() // the waiter still listens to the former server
+		_ = first.Release(ctx)
+		second := <-granted
+		require.Greater(t, second.Token(), first.Token())
+		require.NoError(t, second.Release(ctx))
+
+		var mu sync.Mutex
+		tokens := map[int64]bool{second.Token(): true}
+		var all sync.WaitGroup
+		for _, client := range []*redis.ClusterClient{a, b} {
+			m := NewMutex(client, name, expiry)
+			all.Go(func() {
+				for range 20 {
+					lease, err := m.Lock(ctx)
+					if err != nil && isTransient(err) { // the slot moved at its first attempt
+						continue
+					}
+					require.NoError(t, err)
+					mu.Lock()
+					require.False(t, tokens[lease.Token()], "the count of grants has moved, too")
+					tokens[lease.Token()] = true
+					mu.Unlock()
+					_ = lease.Release(ctx) // its key may have expired while the slot moved
+				}
+			})
+		}
+		ended := make(chan struct{})
+		go func() { all.Wait(); close(ended) }()
+		for moving := true; moving; {
+			move()
+			select {
+			case <-ended:
+				moving = false
+			default:
+			}
+		}
+		require.Greater(t, len(tokens), 1)
+	})
+
 	refused := 0
 	for n := range 12 {
-		lease, err := NewMutex(servers[0].newClient(t), fmt.Sprint("orders-", n)).Lock(ctx)
+		lease, err := NewMutex(admins[0], fmt.Sprint("orders-", n)).Lock(ctx)
 		if err == nil { // the server has this one
 			require.NoError(t, lease.Release(ctx))
 			continue
@@ -384,11 +465,18 @@ func TestOnACluster(t *testing.T) {
 	require.Positive(t, refused, "the server has not all of the names")
 	require.Eventually(t, func() bool {
 		subscriptions := 0
-		for _, s := range servers {
-			subscriptions += len(s.newClient(t).PubSubChannels(ctx, "*").Val())
+		for _, admin := range admins {
+			subscriptions += len(admin.PubSubChannels(ctx, "*").Val())
 		}
 		return subscriptions == 0
 	}, time.Minute, 100*time.Millisecond, "they end when nobody waits any more")
+}
+
+// owns reports whether a server has a slot, by what another one says.
+func owns(ranges []redis.ClusterSlot, slot int, server *realServer) bool {
+	return slices.ContainsFunc(ranges, func(r redis.ClusterSlot) bool {
+		return r.Start <= slot && slot <= r.End && r.Nodes[0].Addr == server.addr()
+	})
 }
 
 // TestAFailoverGivesTheLockAway shows what these locks do not promise. The replica does not have
