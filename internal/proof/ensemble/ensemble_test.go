@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -137,6 +138,21 @@ func TestLinkFaultsNeedLinks(t *testing.T) {
 	require.ErrorContains(t, e.Hold(0, 2), "no server 2, they are numbered 0 to 1")
 	require.ErrorIs(t, e.Kill(-1), os.ErrInvalid)
 	e.Heal()
+}
+
+// TestPortsStayLocked: no other ensemble draws the ports of a server that is dead for a while.
+func TestPortsStayLocked(t *testing.T) {
+	l, err := newLayout(3)
+	require.NoError(t, err)
+	for _, port := range slices.Concat(l.client, l.quorum, l.election, l.secure, l.master) {
+		_, err := net.ListenPacket("udp", loopback(port))
+		require.Error(t, err)
+	}
+	port := l.client[0]
+	require.NoError(t, l.remove())
+	again, err := net.ListenPacket("udp", loopback(port))
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
 }
 
 func TestStartFailsOnATakenPort(t *testing.T) {

@@ -14,15 +14,17 @@ type layout struct {
 	dir                              string
 	client, quorum, election, secure []int
 	master                           []int // where the servers that vote listen for observers
+	locks                            []portLock
 }
 
 func newLayout(servers int) (*layout, error) {
-	ports, err := freePorts(5 * servers)
+	ports, locks, err := lockPorts(5 * servers)
 	if err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "ensemble-")
 	if err != nil {
+		closeAll(locks)
 		return nil, fmt.Errorf("ensemble: data directory: %w", err)
 	}
 	return &layout{
@@ -32,10 +34,15 @@ func newLayout(servers int) (*layout, error) {
 		election: ports[2*servers : 3*servers],
 		secure:   ports[3*servers : 4*servers],
 		master:   ports[4*servers:],
+		locks:    locks,
 	}, nil
 }
 
-func (l *layout) remove() error { return os.RemoveAll(l.dir) }
+// remove removes the files, and gives the ports free.
+func (l *layout) remove() error {
+	closeAll(l.locks)
+	return os.RemoveAll(l.dir)
+}
 
 func (l *layout) data(i int) string     { return filepath.Join(l.dir, strconv.Itoa(i+1)) }
 func (l *layout) disk(i int) string     { return l.data(i) + "-disk" }

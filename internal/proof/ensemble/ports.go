@@ -13,29 +13,39 @@ import (
 // restarted, and a client that dials the dead port could be connected to itself.
 const firstPort, lastPort = 15000, 31999
 
-// freePorts returns n ports that no process listens on. If another process takes one
-// before the server does, Start tries again with other ports.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	var held []net.Listener
-	defer func() {
-		for _, ln := range held {
-			ln.Close()
-		}
-	}()
+// portLock keeps a port from other ensembles, also from those of other processes, while a server
+// that was killed does not listen on the port. It is the UDP socket of that number, which no server
+// uses.
+type portLock = net.PacketConn
+
+// lockPorts locks n ports that no process listens on. If another process takes one nevertheless
+// before the server does, Start tries again with other ports. The caller closes the locks.
+func lockPorts(n int) (ports []int, locks []portLock, err error) {
 	for tries := 0; len(ports) < n; tries++ {
 		if tries == 100*n {
-			return nil, errors.New("ensemble: no free port on 127.0.0.1")
+			closeAll(locks)
+			return nil, nil, errors.New("ensemble: no free port on 127.0.0.1")
 		}
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		ln, err := net.Listen("tcp", loopback(port))
+		lock, err := net.ListenPacket("udp", loopback(port))
 		if err != nil {
 			continue
 		}
-		held = append(held, ln)
-		ports = append(ports, port)
+		ln, err := net.Listen("tcp", loopback(port))
+		if err != nil {
+			lock.Close()
+			continue
+		}
+		ln.Close()
+		ports, locks = append(ports, port), append(locks, lock)
 	}
-	return ports, nil
+	return ports, locks, nil
+}
+
+func closeAll(locks []portLock) {
+	for _, lock := range locks {
+		lock.Close()
+	}
 }
 
 func loopback(port int) string {
