@@ -33,7 +33,7 @@ func lockPorts(n int) (ports []int, locks []portLock, err error) {
 		}
 		ln, err := net.Listen("tcp", loopback(port))
 		if err != nil {
-			lock.Close()
+			_ = lock.Close()
 			continue
 		}
 		ln.Close()
@@ -44,7 +44,7 @@ func lockPorts(n int) (ports []int, locks []portLock, err error) {
 
 func closeAll(locks []portLock) {
 	for _, lock := range locks {
-		lock.Close()
+		_ = lock.Close()
 	}
 }
 
