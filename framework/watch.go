@@ -104,11 +104,9 @@ func (ws *sharedWatches) joinEntry(key watchKey, w *Watch) {
 }
 
 func (e *watchEntry) removeWaiter(w *Watch) {
-	if w == nil || w.transient || e.key.kind == watchExists {
-		// requests for the watch from now on are sent behind its removal
-		e.watches.asking.Lock()
-		defer e.watches.asking.Unlock()
-	}
+	// requests for the watch from now on are sent behind its removal
+	e.watches.asking.Lock()
+	defer e.watches.asking.Unlock()
 	if e.takeOutWaiter(w) {
 		e.watches.caller.transport.Send(&link.Call{
 			Op:   wire.OpRemoveWatches,
