@@ -52,6 +52,10 @@ func testSearchFindsEachKind(t *testing.T) {
 			require.Equal(t, want, strings.Contains(body, `href="`+page+`?path=`), "%s: %s", query, page)
 		}
 	}
+	body := text(t, s.get(t, "search?q=one"))
+	election := strings.Index(body, "election?path=%2Fjobs%2Felection") // one leads there
+	require.Positive(t, election)
+	require.Less(t, strings.Index(body, "value?path="), election, "what has the text in its path comes first")
 	// only the instance has this in its address
 	require.Contains(t, text(t, s.get(t, "search?q=host")), "an instance or an address there")
 }

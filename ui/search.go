@@ -23,17 +23,11 @@ type searchRow struct {
 }
 
 // buildSearch searches paths, owners, hosts and sessions. Unlike lists it is not followed: it reads
-// what only its own pages show.
+// what only its own pages show. What has the text in its path comes first.
 func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 	wanted := strings.ToLower(strings.TrimSpace(q.query.Get("q")))
 	v := searchView{Query: q.query.Get("q")}
-	add := func(l link, kind, why string) {
-		if len(v.Rows) < pageRows {
-			v.Rows = append(v.Rows, searchRow{l, kind, why})
-		} else {
-			v.More = true
-		}
-	}
+	add := func(l link, kind, why string) { v.Rows = append(v.Rows, searchRow{l, kind, why}) }
 	if wanted != "" {
 		for _, r := range s.locks {
 			row := u.lockRowOf(s, r)
@@ -66,6 +60,10 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 			}
 		}
 		v.Unread = u.searchPlaces(q, s, wanted, add)
+	}
+	slices.SortStableFunc(v.Rows, func(a, b searchRow) int { return min(len(a.Why), 1) - min(len(b.Why), 1) })
+	if len(v.Rows) > pageRows {
+		v.Rows, v.More = v.Rows[:pageRows], true
 	}
 	return built{"Search", v, append([]searchRow{}, v.Rows...)}, nil
 }

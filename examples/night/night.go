@@ -65,6 +65,8 @@ func (n *night) begin(ctx context.Context) error {
 	for i := range 24 {
 		n.wait(ctx, billing, fmt.Sprintf("/apps/locks/customers/%d", 4711+i))
 	}
+	led := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(led) })
 	for i := range 3 {
 		name := fmt.Sprintf("orders-%d-%d", i+1, 1290+i)
 		candidate, err := n.connect(ctx, name)
@@ -73,8 +75,17 @@ func (n *night) begin(ctx context.Context) error {
 		}
 		n.tasks.Go(func() {
 			_ = election.New(candidate, "/apps/elections/orders", election.WithID(name)).Lead(ctx,
-				func(ctx context.Context, _ *election.Term) error { <-ctx.Done(); return nil })
+				func(ctx context.Context, _ *election.Term) error {
+					tell()
+					<-ctx.Done()
+					return nil
+				})
 		})
+		select {
+		case <-led: // the first leads before others campaign
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	n.work(ctx, billing)
 	if err := n.fleet(ctx, billing); err != nil {
