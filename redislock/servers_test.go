@@ -397,7 +397,7 @@ func TestOnACluster(t *testing.T) {
 			at = next
 			require.Eventually(t, func() bool { // the servers agree before the slot moves again
 				return !slices.ContainsFunc(admins, func(admin *redis.Client) bool {
-					return !owns(admin.ClusterSlots(ctx).Val(), slot, servers[at])
+					return !owns(admin.ClusterShards(ctx).Val(), int64(slot), servers[at])
 				})
 			}, time.Minute, time.Millisecond)
 		}
@@ -473,9 +473,11 @@ func TestOnACluster(t *testing.T) {
 }
 
 // owns reports whether a server has a slot, by what another one says.
-func owns(ranges []redis.ClusterSlot, slot int, server *realServer) bool {
-	return slices.ContainsFunc(ranges, func(r redis.ClusterSlot) bool {
-		return r.Start <= slot && slot <= r.End && r.Nodes[0].Addr == server.addr()
+func owns(shards []redis.ClusterShard, slot int64, server *realServer) bool {
+	return slices.ContainsFunc(shards, func(s redis.ClusterShard) bool {
+		return fmt.Sprint(s.Nodes[0].Port) == server.port && slices.ContainsFunc(s.Slots, func(r redis.SlotRange) bool {
+			return r.Start <= slot && slot <= r.End
+		})
 	})
 }
 
