@@ -471,6 +471,7 @@ func (h *hub) watch(ctx context.Context, directories []string) {
 					case h.stirred <- struct{}{}:
 					default: // the loop knows it already
 					}
+				case <-session.Done(): // the next one watches
 				case <-ctx.Done():
 					watch.Stop()
 				}

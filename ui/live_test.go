@@ -125,6 +125,30 @@ func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 	})
 }
 
+// TestWatchesOutliveASession: after the page's session has expired, the next one watches.
+func TestWatchesOutliveASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, ui.WithInterval(time.Minute))
+		holder := s.zk.Member(t, "holder", framework.Config{}).Client
+		lease, err := locks.NewMutex(holder, "/locks/one").Lock(t.Context())
+		require.NoError(t, err)
+		defer lease.Release(context.Background())
+		list, closeList := s.open(t, "locks")
+		defer closeList()
+		time.Sleep(150 * time.Second)
+		session, err := s.client.Session(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, s.zk.Expire(session.ID()))
+		<-session.Done()
+		time.Sleep(140 * time.Second) // some looks, and then more than a quarter of the interval
+		second, err := locks.NewMutex(holder, "/locks/another").Lock(t.Context())
+		require.NoError(t, err)
+		defer second.Release(context.Background())
+		time.Sleep(time.Second)
+		require.Contains(t, list.String(), "/locks/another")
+	})
+}
+
 // TestWatchesAreBounded: of more locks than it watches, a page watches some, and asks nothing of the
 // servers for that while nothing changes.
 func TestWatchesAreBounded(t *testing.T) {
