@@ -368,8 +368,10 @@ func (h *hub) open(path string) (leave func()) {
 }
 
 // lookWhileOpen looks again and again while a page is open: after each interval, and after a quarter
-// of it if a watched directory has changed.
+// of it if a watched directory has changed, or if the look before was early: that may have come
+// between the creation of a lock's directory and that of its first node.
 func (h *hub) lookWhileOpen() {
+	early := false
 	ctx, unwatch := context.WithCancel(h.life)
 	defer unwatch()
 	for ctx.Err() == nil {
@@ -396,19 +398,22 @@ func (h *hub) lookWhileOpen() {
 		}
 		took := h.latest().took
 		pause(ctx, max(h.interval/4, took), nil)
-		pause(ctx, max(h.interval, took)-max(h.interval/4, took), h.stirred)
+		early = !early && pause(ctx, max(h.interval, took)-max(h.interval/4, took), h.stirred)
 	}
 }
 
-// pause waits until the time is over, early tells something, or ctx ends.
-func pause(ctx context.Context, d time.Duration, early <-chan struct{}) {
+// pause waits until the time is over, early tells something, or ctx ends. It reports whether early
+// has told something.
+func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-timer.C:
 	case <-early:
+		return true
+	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return false
 }
 
 const (

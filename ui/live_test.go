@@ -116,9 +116,9 @@ func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 		for i, want := range []string{"second", "/locks/another", "newcomer"} {
 			require.NotContains(t, list.String()+group.String(), want)
 			changes[i]()
-			time.Sleep(time.Second)
+			time.Sleep(16 * time.Second) // a look at once may be too early: the next comes after a quarter
 			require.Contains(t, list.String()+group.String(), want)
-			time.Sleep(30 * time.Second) // a quarter of the interval, in which it does not look
+			time.Sleep(45 * time.Second) // more than a quarter of the interval, in which it does not look
 		}
 		cancel()
 		waiting.Wait()
@@ -140,11 +140,11 @@ func TestWatchesOutliveASession(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.zk.Expire(session.ID()))
 		<-session.Done()
-		time.Sleep(140 * time.Second) // some looks, and then more than a quarter of the interval
+		time.Sleep(120 * time.Second) // some looks, and half a minute
 		second, err := locks.NewMutex(holder, "/locks/another").Lock(t.Context())
 		require.NoError(t, err)
 		defer second.Release(context.Background())
-		time.Sleep(time.Second)
+		time.Sleep(16 * time.Second)
 		require.Contains(t, list.String(), "/locks/another")
 	})
 }
