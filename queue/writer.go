@@ -108,17 +108,21 @@ func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework
 	}
 }
 
-// withdrawRequest takes a request back and frees its memory. It returns false if the request is on
-// its way, or has an outcome.
+// withdrawRequest takes a request back, and frees its memory unless the writer has taken the request
+// into a batch, whose operations it reads. It returns false if the request is on its way, or has an
+// outcome.
 func (w *writer) withdrawRequest(r *writeRequest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.state != requestQueued {
 		return false
 	}
-	r.state, r.ops, r.items = requestDone, nil, nil
+	r.state = requestDone
 	w.bytes -= r.size
-	w.queue = slices.DeleteFunc(w.queue, func(other *writeRequest) bool { return other == r })
+	if i := slices.Index(w.queue, r); i >= 0 {
+		w.queue = slices.Delete(w.queue, i, i+1)
+		r.ops, r.items = nil, nil
+	}
 	return true
 }
 

@@ -266,3 +266,23 @@ func TestStrictClaimsOnlyOnDemand(t *testing.T) {
 		require.NoError(t, d.Ack(context.WithoutCancel(t.Context())))
 	})
 }
+
+// TestRequestOfABatchKeepsItsOperations: the context of a call may end while the writer reads the
+// operations of the batch that has its request.
+func TestRequestOfABatchKeepsItsOperations(t *testing.T) {
+	w := newWriter(writerConfig{})
+	inBatch := &writeRequest{ops: []framework.Op{framework.CheckOp("/x", 1)}, size: 10}
+	waits := &writeRequest{ops: []framework.Op{framework.CheckOp("/x", 1)}, size: 5}
+	w.queue, w.bytes = []*writeRequest{inBatch}, 15
+	require.Equal(t, []*writeRequest{inBatch}, w.nextBatch())
+	w.queue = []*writeRequest{waits}
+
+	require.True(t, w.withdrawRequest(inBatch))
+	require.Len(t, inBatch.ops, 1)
+	require.True(t, w.withdrawRequest(waits))
+	require.Nil(t, waits.ops, "nobody reads them any more")
+	require.Empty(t, w.queue)
+	require.Zero(t, w.bytes)
+	require.False(t, w.withdrawRequest(waits))
+	require.Empty(t, w.setState([]*writeRequest{inBatch}, requestSent), "it is not sent")
+}
