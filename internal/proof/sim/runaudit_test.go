@@ -155,7 +155,8 @@ func (u *runAudit) noteRun(part zktest.Request, name string) (retried bool) {
 		l.versions = append(l.versions, runVersion{u.moment, u.sim.ensembleTime(), r})
 	case part.Op == zktest.OpDelete:
 		last := l.versions[len(l.versions)-1]
-		if !last.record.State.IsFinished() || u.sim.ensembleTime().Sub(last.at) < u.retention-time.Millisecond {
+		if !last.record.State.IsFinished() || !u.isLeftByFormerParent(last.record) &&
+			u.sim.ensembleTime().Sub(last.at) < u.retention-time.Millisecond {
 			// times of nodes leave out what is less
 			u.add("retention", "run %s was removed, it is %s since %v", name, last.record.State,
 				u.sim.ensembleTime().Sub(last.at))
@@ -164,6 +165,16 @@ func (u *runAudit) noteRun(part zktest.Request, name string) (retried bool) {
 		delete(u.standing, name)
 	}
 	return retried
+}
+
+// isLeftByFormerParent reports whether a run is the child of a run that was removed, and whose id
+// another run has now: that one removes the child once it has finished.
+func (u *runAudit) isLeftByFormerParent(r simRunRecord) bool {
+	if r.Parent == nil || u.byID[r.Parent.ID] == nil {
+		return false
+	}
+	now := u.standing[u.byID[r.Parent.ID].name]
+	return now != nil && now.id != r.Parent.ID
 }
 
 // checkChange checks that a run may change from one record to the next. It reports whether somebody
