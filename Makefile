@@ -49,6 +49,7 @@ build:
 	$(GO) build $(MODULES)
 
 programs:
+	@scripts/install-compare
 	cd docs/programs && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -count=1 -timeout 5m .
 
 # Four packages at a time: two of them mostly wait, and several start ensembles of their own to break. Lint vets them.

@@ -112,10 +112,10 @@ func (e *watchEntry) removeWaiter(w *Watch) {
 			Op:   wire.OpRemoveWatches,
 			Body: &wire.NumberRequest{Path: e.key.full, Number: wire.WatcherData},
 			Done: func(r link.Reply) {
-				err := replyError(r)
-				if errors.Is(err, ErrOverloaded) || errors.Is(err, errQueueFull) {
+				// another refusal means that the watch has fired
+				if err := replyError(r); errors.Is(err, ErrOverloaded) || errors.Is(err, errQueueFull) {
 					e.removeLater()
-				} // another refusal means that the watch has fired
+				}
 			},
 		})
 	}

@@ -14,17 +14,16 @@ const (
 	// AtMostOnce: the tick is not run again; it is recorded as missed, with ReasonRunnerLost. The
 	// default.
 	AtMostOnce Guarantee = "at most once"
-	// AtLeastOnce: the run is repeated by another member, as a further attempt with retries of its
-	// own. That happens at most MaxReruns times because members die, and each time that the
-	// scheduler is stopped before the run has finished or used up its retries. A paused job's runs
-	// of ticks are repeated when it is resumed; those that were asked for with Trigger are repeated
-	// at once.
+	// AtLeastOnce: the run is repeated by another member, which has Job.Attempts of its own. That
+	// happens at most MaxReruns times because members die, and each time that the scheduler is
+	// stopped before the run has finished or used up its attempts. A paused job's runs of ticks are
+	// repeated when it is resumed; those that were asked for with Trigger are repeated at once.
 	AtLeastOnce Guarantee = "at least once"
 )
 
 // MaxReruns is how often a run of an AtLeastOnce job is repeated because its members die: a run
-// that kills its process each time must not kill the whole cluster for ever. Retries, and orderly
-// stops, do not count.
+// that kills its process each time must not kill the whole cluster for ever. Further attempts
+// of one member, and orderly stops, do not count.
 const MaxReruns = 10
 
 // Misfire says what happens to ticks that could not be run when they were due.

@@ -124,7 +124,8 @@ func TestTwoCronsWithOneNameAreBothTold(t *testing.T) {
 func TestBadPoliciesAreUsageErrors(t *testing.T) {
 	s := newStage(t)
 	for flag, says := range map[string]string{
-		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--attempts=-1": "-1", "--timeout=-1s": "positive",
+		"--misfire=never": `"never"`, "--overlap=skip": `"skip"`, "--attempts=-1": "-1",
+		"--attempts=0": "at least 1", "--timeout=-1s": "positive",
 		"--revision=-1": "-1",
 	} {
 		code, _, errs := s.run("cron", "demo", "* * * * *", flag, "--", "true")

@@ -49,7 +49,7 @@ func etcd(t *testing.T) *clientv3.Client {
 		"--initial-advertise-peer-urls", addresses[1], "--initial-cluster", "default="+addresses[1])
 	server.Stderr = &log
 	if err := server.Start(); err != nil {
-		t.Skip("needs etcd: ", err)
+		t.Fatal("install etcd (Debian: etcd-server): ", err)
 	}
 	t.Cleanup(func() {
 		_ = server.Process.Kill()

@@ -82,6 +82,9 @@ func (c *cronCommand) runSchedule(cmd *cobra.Command, args []string) error {
 	if err := c.parseSchedule(own[1]); err != nil {
 		return err
 	}
+	if c.attempts < 1 {
+		return cli.UsageError("--attempts %d: want at least 1", c.attempts)
+	}
 	if err := hold.FindCommand(command); err != nil {
 		return err
 	}

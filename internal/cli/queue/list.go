@@ -21,11 +21,11 @@ func newQueueList(streams *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [NAME] [flags]",
 		Short: "List queues with the numbers of their items",
-		Long: `List the queues below /lockstep/queues, or at and below a NAME, with the numbers of their items, of delayed ones
-and of dead letters. RETRIED are items that have come back: consumers have returned them or died. MOST ATTEMPTS is
-the highest number of attempts that one of them has behind it, and that item's id, or its node. Some of the items
-are read: with 3+ there may be more. --json has the last error, too. If no queue is at or below a NAME that was
-given, the exit code is 1.`,
+		Long: `List the queues below /lockstep/queues, or at and below a NAME, with the numbers of their items, of
+delayed ones and of dead letters. RETRIED are items that have come back: consumers have returned them or
+died. MOST ATTEMPTS is the highest number of attempts that one of them has behind it, and that item's id,
+or its node. Some of the items are read: with 3+ there may be more. --json has the last error, too. If no
+queue is at or below a NAME that was given, the exit code is 1.`,
 		Example: "  lockstep queue ls\n  lockstep queue ls /apps --json",
 		Args:    cobra.MaximumNArgs(1),
 	}

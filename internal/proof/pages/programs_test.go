@@ -83,7 +83,8 @@ func linesOfCode(t *testing.T, name string) int {
 func TestLinesOfCode(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.go")
 	require.NoError(t, os.WriteFile(name, []byte(
-		"// Package a.\npackage a\n\nimport \"fmt\"\n\n// f prints.\nfunc f() {\n\t/* a\n\tb */\n\tfmt.Print(`c\nd`) // e\n}\n\n"+
+		"// Package a.\npackage a\n\nimport \"fmt\"\n\n"+
+			"// f prints.\nfunc f() {\n\t/* a\n\tb */\n\tfmt.Print(`c\nd`) // e\n}\n\n"+
 			"func ExampleF() {\n\tf()\n}\n"), 0o600))
 	require.Equal(t, 4, linesOfCode(t, name))
 }

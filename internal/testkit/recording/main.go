@@ -234,8 +234,10 @@ const (
 	cellWidth, cellHeight, margin = 7.83, 18, 16
 	style                         = `
 text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;white-space:pre;fill:#1f2328}
-.p{fill:#f6f8fa;stroke:#d1d9e0}.b{font-weight:700}.d{fill:#59636e}.r{fill:#c21c2b}.g{fill:#116329}.y{fill:#805500}.c{fill:#0550ae}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.p{fill:#0d1117;stroke:#3d444d}.d{fill:#9198a1}.r{fill:#ff7b72}.g{fill:#56d364}.y{fill:#e3b341}.c{fill:#79c0ff}}
+.p{fill:#f6f8fa;stroke:#d1d9e0}.b{font-weight:700}
+.d{fill:#59636e}.r{fill:#c21c2b}.g{fill:#116329}.y{fill:#805500}.c{fill:#0550ae}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.p{fill:#0d1117;stroke:#3d444d}
+.d{fill:#9198a1}.r{fill:#ff7b72}.g{fill:#56d364}.y{fill:#e3b341}.c{fill:#79c0ff}}
 .a{animation:a 1ms step-end backwards}.o{opacity:0;animation:o 1ms step-end}
 @keyframes a{from{opacity:0}to{opacity:1}}@keyframes o{from{opacity:1}to{opacity:1}}
 @media(prefers-reduced-motion:reduce){.a,.o{animation:none}}
@@ -269,8 +271,9 @@ func (s *screen) picture(title string, speed float64) []byte {
 			class = "o"
 			length = ";animation-duration:" + seconds((l.end-l.from)/speed)
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" class="%s" style="animation-delay:%s%s" xml:space="preserve">%s</text>`+"\n",
-			margin, margin+(l.row+3)*cellHeight-5, class, seconds(l.from/speed), length, l.markup)
+		fmt.Fprintf(&b, `<text x="%d" y="%d" class="%s" style="animation-delay:%s%s" xml:space="preserve">`,
+			margin, margin+(l.row+3)*cellHeight-5, class, seconds(l.from/speed), length)
+		b.WriteString(l.markup + "</text>\n")
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes()

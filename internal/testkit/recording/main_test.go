@@ -56,7 +56,8 @@ func TestAScreenThatIsDrawnAnew(t *testing.T) {
 func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 	for output, want := range map[string]string{
 		header + "\x1b[5A": `unknown escape sequence "[5A"`, header + "\x1b[95m": `unknown colour "[95m"`,
-		header + "a\tbb": `unknown character '\t'`, header + "a": "the output has 1 bytes left", "": "no line of script's own",
+		header + "a\tbb": `unknown character '\t'`, header + "a": "the output has 1 bytes left",
+		"": "no line of script's own",
 	} {
 		_, err := play([]byte(output), "0.1 4\n0.1 1\n")
 		require.ErrorContains(t, err, want)
