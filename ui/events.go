@@ -118,7 +118,7 @@ func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// renderFragments renders the parts of a page, once for all who look at it. It leaves out those
+// renderFragments renders the parts of a page, once for all visitors. It leaves out those
 // that cannot be read at present.
 func (u *UI) renderFragments(q request, def *pageDef, s *snapshot, r *http.Request) []fragment {
 	key := "page " + r.URL.Path + "?" + r.URL.RawQuery

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// graph is who waits for whom around a lock, as a drawing of columns: those who wait at the top,
+// graph is who waits for whom around a lock, as a drawing of columns: the waiters at the top,
 // the holder of the lock below them, and below him the holders that he waits for.
 type graph struct {
 	Width, Height int

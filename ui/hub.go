@@ -488,7 +488,7 @@ func (h *hub) watch(ctx context.Context, directories []string) {
 	}
 }
 
-// detail is what a page has read beside the snapshot, for all who look at the same page.
+// detail is what a page has read beside the snapshot, for all visitors of the same page.
 type detail struct {
 	once  sync.Once
 	value any
