@@ -32,7 +32,7 @@ type snapshot struct {
 	sent   int64 // requests of the look
 	monitor.Report
 	barriers []*barrier.Report
-	runs     []listedRun
+	runs     []workflow.Info
 	findings []finding
 	unread   []string // what could not be read of barriers and runs
 	places   placeCounts
@@ -44,12 +44,6 @@ type snapshot struct {
 
 	failed error     // why the latest look has failed, or nil
 	since  time.Time // when looks began to fail
-}
-
-// listedRun is a run of the workflows at a path.
-type listedRun struct {
-	workflow.Info
-	Path string
 }
 
 // placeCounts are numbers for the menu. They are -1 if they could not be counted.
@@ -235,7 +229,7 @@ func (h *hub) look() *snapshot {
 	if h.hideData {
 		hideReport(&s.Report)
 		for i := range s.runs {
-			hideRun(&s.runs[i].Info)
+			hideRun(&s.runs[i])
 		}
 	}
 	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
@@ -293,7 +287,7 @@ func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 		w := workflow.New(h.client, path)
 		for info, err := range w.List(ctx) {
 			if err == nil {
-				s.runs = append(s.runs, listedRun{info, path})
+				s.runs = append(s.runs, info)
 			} else if err := note(err); err != nil {
 				return err
 			}
@@ -301,7 +295,7 @@ func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
 		_ = w.Close(ctx) // it has put nothing
 	}
 	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
-	slices.SortFunc(s.runs, func(a, b listedRun) int {
+	slices.SortFunc(s.runs, func(a, b workflow.Info) int {
 		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
 	})
 	return nil

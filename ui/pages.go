@@ -206,7 +206,7 @@ func navOf(s *snapshot, section string, overview bool) []navItem {
 		return count(n)
 	}
 	failedRuns := severity("")
-	if slices.ContainsFunc(s.runs, func(r listedRun) bool { return r.State == workflow.Failed }) {
+	if slices.ContainsFunc(s.runs, func(r workflow.Info) bool { return r.State == workflow.Failed }) {
 		failedRuns = warn
 	}
 	byPage := map[string][]finding{}

@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // runWeight orders runs: failed ones first, then those that no member has, then those that fail.
-func runWeight(r listedRun) int {
+func runWeight(r workflow.Info) int {
 	switch {
 	case r.State == workflow.Failed:
 		return 4
@@ -26,24 +25,24 @@ func runWeight(r listedRun) int {
 
 // workflowRow is a run in a list.
 type workflowRow struct {
-	listedRun
+	workflow.Info
 	Mark  severity
 	State string
 	Why   string
 }
 
-func workflowRowOf(r listedRun) workflowRow {
-	row := workflowRow{r, wait, string(r.Info.State), strings.Join(r.Waits, ", ")}
+func workflowRowOf(r workflow.Info) workflowRow {
+	row := workflowRow{r, wait, string(r.State), strings.Join(r.Waits, ", ")}
 	switch {
-	case r.Info.State == workflow.Failed:
+	case r.State == workflow.Failed:
 		row.Mark = bad
-	case r.Info.State == workflow.Done:
+	case r.State == workflow.Done:
 		row.Mark = good
-	case r.Info.State == workflow.Active && r.Taken == nil && r.TakenErr == nil:
+	case r.State == workflow.Active && r.Taken == nil && r.TakenErr == nil:
 		row.Mark, row.State = warn, "no member"
-	case r.Info.State == workflow.Active:
+	case r.State == workflow.Active:
 		row.Mark = busy
-	case r.Info.State.IsFinished():
+	case r.State.IsFinished():
 		row.Mark = off
 	}
 	if r.Error != "" {
@@ -64,9 +63,9 @@ type workflowsView struct {
 func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 	var rows []workflowRow
 	var v workflowsView
-	runs := []any{}
+	runs := []workflow.Info{}
 	for _, r := range s.runs {
-		rows, runs = append(rows, workflowRowOf(r)), append(runs, runJSON(r))
+		rows, runs = append(rows, workflowRowOf(r)), append(runs, r)
 		if r.State == workflow.Failed {
 			v.Failed++
 		}
@@ -103,26 +102,12 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 		return info, err
 	})
 	if err != nil {
-		if i := slices.IndexFunc(s.runs, func(r listedRun) bool { return r.Path == path && r.ID == id }); i < 0 {
+		if i := slices.IndexFunc(s.runs, func(r workflow.Info) bool { return r.Path == path && r.ID == id }); i < 0 {
 			return built{}, missing("run", path+" "+id)
 		}
 		return built{}, err
 	}
-	name, run := shellWord(id)+" --path "+shellWord(path), listedRun{info, path}
-	return built{id, workflowView{path, workflowRowOf(run), info, []string{"lockstep workflows " + name},
-		doneText(q.query), u.hideData, mayRetry(info.State)}, runJSON(run)}, nil
-}
-
-// runJSON is what the page's JSON has of a run, as that of lockstep workflows: its path, its
-// description and its graphs.
-func runJSON(r listedRun) any {
-	return reportjson.Joined{
-		struct {
-			Path string `json:"path"`
-		}{strings.TrimSuffix(r.Path, "/") + "/" + r.ID},
-		r.Info,
-		struct {
-			Graphs []workflow.GraphProgress `json:"graphs,omitempty"`
-		}{workflow.GraphsIn(r.Steps)},
-	}
+	name := shellWord(id) + " --path " + shellWord(path)
+	return built{id, workflowView{path, workflowRowOf(info), info, []string{"lockstep workflows " + name},
+		doneText(q.query), u.hideData, mayRetry(info.State)}, info}, nil
 }

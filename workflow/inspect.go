@@ -23,6 +23,9 @@ import (
 
 // Info describes a run.
 type Info struct {
+	// Path is the path of the Workflows that have the run. In JSON the id follows it, as the command
+	// line takes it.
+	Path string `json:"-"`
 	// ID is the id that Start was given, as Run.ID. Kind is the run's kind.
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
@@ -66,15 +69,19 @@ type Info struct {
 	item runItem // the run's latest one
 }
 
-// MarshalJSON adds "input_base64" and "result_base64" for what is not UTF-8.
+// MarshalJSON adds "input_base64" and "result_base64" for what is not UTF-8, and the graphs of
+// GraphsIn.
 func (i Info) MarshalJSON() ([]byte, error) {
 	type fields Info
 	i.Started, i.Changed = reportjson.Time(i.Started), reportjson.Time(i.Changed)
 	return json.Marshal(struct {
+		Path string `json:"path"`
 		fields
-		InputBase64  []byte `json:"input_base64,omitempty"`
-		ResultBase64 []byte `json:"result_base64,omitempty"`
-	}{fields(i), reportjson.ExactBytes(string(i.Input)), reportjson.ExactBytes(string(i.Result))})
+		InputBase64  []byte          `json:"input_base64,omitempty"`
+		ResultBase64 []byte          `json:"result_base64,omitempty"`
+		Graphs       []GraphProgress `json:"graphs,omitempty"`
+	}{znode.Join(i.Path, i.ID), fields(i), reportjson.ExactBytes(string(i.Input)),
+		reportjson.ExactBytes(string(i.Result)), GraphsIn(i.Steps)})
 }
 
 // Taken is a member that has a run.
@@ -136,9 +143,10 @@ func (w *Workflows) readTaken(ctx context.Context, kind string) (map[runItem]*Ta
 	return taken, err
 }
 
-func (r storedRun) info() Info {
-	i := Info{item: *r.item(r.id), ID: r.id, Kind: r.Workflow, UUID: r.UUID, State: r.State, Input: r.Input,
-		Result: r.Result, Error: r.Error, Failures: r.Failures,
+// info describes a run. workflows is the path of the Workflows that have it.
+func (r storedRun) info(workflows string) Info {
+	i := Info{item: *r.item(r.id), Path: workflows, ID: r.id, Kind: r.Workflow, UUID: r.UUID,
+		State: r.State, Input: r.Input, Result: r.Result, Error: r.Error, Failures: r.Failures,
 		Started: r.stat.Ctime, Changed: r.stat.Mtime}
 	if r.Parent != nil {
 		i.Parent = r.Parent.ID
@@ -198,7 +206,7 @@ func (w *Workflows) inspectSteps(ctx context.Context, id string) (info Info, err
 			if err != nil {
 				return err
 			}
-			info = r.info()
+			info = r.info(w.Path())
 			children, err := w.store.children(ctx, s, r.node)
 			if errors.Is(err, framework.ErrNoNode) {
 				return recipe.ErrAgain
@@ -308,7 +316,7 @@ func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info
 			var runs []Info
 			var unread []error
 			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
-				runs, unread, err = readRuns(ctx, s, some, filter)
+				runs, unread, err = w.readRuns(ctx, s, some, filter)
 				return err
 			}, failure.IsTransient)
 			if err != nil {
@@ -363,8 +371,8 @@ func (w *Workflows) runNodes(ctx context.Context, s *framework.Session,
 
 // readRuns reads runs together, and returns those that pass the filter. An error that concerns one
 // run comes beside the others.
-func readRuns(ctx context.Context, s *framework.Session, nodes []string, filter listOptions) (runs []Info,
-	unread []error, err error) {
+func (w *Workflows) readRuns(ctx context.Context, s *framework.Session, nodes []string,
+	filter listOptions) (runs []Info, unread []error, err error) {
 	all, err := s.GetAll(ctx, nodes...)
 	if err != nil {
 		return nil, nil, err
@@ -379,7 +387,7 @@ func readRuns(ctx context.Context, s *framework.Session, nodes []string, filter 
 		case err != nil:
 			unread = append(unread, failure.Wrap("read run", nodes[i], err))
 		case filter.matches(record, n.Stat):
-			runs = append(runs, storedRun{id: id, node: nodes[i], runRecord: record, stat: n.Stat}.info())
+			runs = append(runs, storedRun{id: id, node: nodes[i], runRecord: record, stat: n.Stat}.info(w.Path()))
 		}
 	}
 	return runs, unread, nil
@@ -415,7 +423,7 @@ func (w *Workflows) wait(ctx context.Context, id, first string) (Info, error) {
 			return Info{}, fmt.Errorf("%w: %q was removed, and its id is used again", errNoRun, id)
 		}
 		if r.State.IsFinished() {
-			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(), nil
+			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(w.Path()), nil
 		}
 	}
 	return Info{}, failure.Ended(ctx)

@@ -76,7 +76,7 @@ func TestListsAreFiltered(t *testing.T) {
 // TestJSONOfARunHoldsEachValue: a result that is not UTF-8 is there as bytes as well, a time that
 // JSON cannot hold breaks nothing.
 func TestJSONOfARunHoldsEachValue(t *testing.T) {
-	data, err := json.Marshal(workflow.Info{ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
+	data, err := json.Marshal(workflow.Info{Path: "/flows", ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
 		Started: time.UnixMilli(9000000000000000),
 		Taken:   &workflow.Taken{Member: "m", Session: 7, At: time.UnixMilli(9000000000000000)},
 		Steps:   []workflow.StepRecord{{Name: "s", Result: []byte("\"\xff\""), Took: 1500 * time.Millisecond}}})
@@ -85,6 +85,7 @@ func TestJSONOfARunHoldsEachValue(t *testing.T) {
 	require.NoError(t, json.Unmarshal(data, &got))
 	require.Equal(t, base64.StdEncoding.EncodeToString([]byte("\"\xff\"")), got["input_base64"])
 	require.NotContains(t, got, "result_base64")
+	require.Equal(t, "/flows/a", got["path"])
 	require.Equal(t, "0001-01-01T00:00:00Z", got["started"])
 	require.Equal(t, map[string]any{"member": "m", "session": "0x7"}, got["taken"])
 	step := got["steps"].([]any)[0].(map[string]any)

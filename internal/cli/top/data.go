@@ -298,7 +298,7 @@ func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, 
 		if err != nil {
 			unread = append(unread, err)
 		} else {
-			rows = append(rows, runRow(cliworkflow.ListedRun{Info: info, Path: path}, now))
+			rows = append(rows, runRow(info, now))
 		}
 		if err := r.pace.wait(ctx); err != nil {
 			return rows, err
@@ -309,10 +309,10 @@ func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, 
 
 // runRow shows failed runs first, then those that no member has, then those with failed attempts,
 // and those that have ended well last.
-func runRow(run cliworkflow.ListedRun, now time.Time) topRow {
-	state := cliworkflow.WorkflowStateCell(run.Info)
+func runRow(run workflow.Info, now time.Time) topRow {
+	state := cliworkflow.WorkflowStateCell(run)
 	row := topRow{path: run.Path, job: run.ID, weight: 1 + int64(run.Failures), order: run.Changed.UnixNano(),
-		value: cliworkflow.RunJSON(run)}
+		value: run}
 	switch {
 	case run.State == workflow.Failed:
 		row.weight = 1 << 32
@@ -322,10 +322,10 @@ func runRow(run cliworkflow.ListedRun, now time.Time) topRow {
 		row.weight = 0
 	}
 	why := strings.Join(append(run.Waits, run.Error), " ")
-	row.words = strings.ToLower(strings.Join([]string{run.Name(), run.Kind, state.Text,
-		cliworkflow.FormatTaken(run.Info), why},
+	row.words = strings.ToLower(strings.Join([]string{cliworkflow.NameOf(run), run.Kind, state.Text,
+		cliworkflow.FormatTaken(run), why},
 		"\n"))
-	row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(run.Name())), state,
+	row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(cliworkflow.NameOf(run))), state,
 		cli.PlainCell(cli.FormatAge(now.Sub(run.Changed))),
 		cli.YellowCell(cli.FormatCount(run.Failures)), cli.PlainCell(cli.CutMiddle(cli.ShortenText(why), 24))}
 	return row
@@ -339,8 +339,7 @@ func openWorkflow(ctx context.Context, r *topReader, row topRow) ([]string, erro
 		return nil, err
 	}
 	return formattedLines(func(b *bytes.Buffer) error {
-		return cliworkflow.PrintRun(b, cliworkflow.ListedRun{Info: info, Path: row.path},
-			time.Now())
+		return cliworkflow.PrintRun(b, info, time.Now())
 	})
 }
 

@@ -406,10 +406,11 @@ func TestTopFitsATerminalOf80Columns(t *testing.T) {
 func TestTopShowsWorkflows(t *testing.T) {
 	now := time.Unix(1003, 0)
 	run := func(id string, state workflow.State, failures int, taken *workflow.Taken) topRow {
-		info := workflow.Info{ID: id, Kind: strings.Repeat("order-", 20), State: state, Failures: failures,
+		info := workflow.Info{Path: "/applications/billing/orders", ID: id,
+			Kind: strings.Repeat("order-", 20), State: state, Failures: failures,
 			Taken: taken, Changed: now.Add(-1000 * time.Hour),
 			Waits: []string{strings.Repeat("signal ", 20)}, Error: "\x1b[2J"}
-		return runRow(cliworkflow.ListedRun{Info: info, Path: "/applications/billing/orders"}, now)
+		return runRow(info, now)
 	}
 	m := newTopModel(findTopView("workflows"), "", "zk1:2181")
 	m.addLook(topLook{view: "workflows", at: now, rows: []topRow{

@@ -31,6 +31,9 @@ func parseRun(name string) (path, id string, err error) {
 	return path, id, nil
 }
 
+// NameOf is the argument that means a run.
+func NameOf(run workflow.Info) string { return nameOfRun(run.Path, run.ID) }
+
 // nameOfRun is the argument that means a run: its id, or its path.
 func nameOfRun(path, id string) string {
 	if path == DefaultWorkflows {
@@ -38,14 +41,6 @@ func nameOfRun(path, id string) string {
 	}
 	return znode.Join(path, id)
 }
-
-// ListedRun is a run of the workflows at a path.
-type ListedRun struct {
-	workflow.Info
-	Path string
-}
-
-func (r ListedRun) Name() string { return nameOfRun(r.Path, r.ID) }
 
 // findWorkflows reports whether a path is that of a run, and else returns the paths of the
 // workflows at it or below it, and the error of what cannot be read.

@@ -9,24 +9,22 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/reportjson"
-	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // workflowTable has one line for each run.
-func workflowTable(runs []ListedRun, now time.Time) *cli.Table {
+func workflowTable(runs []workflow.Info, now time.Time) *cli.Table {
 	t := cli.NewTable("RUN", "KIND", "STATE", "SINCE", "LAST STEP", "FAILURES", "WAITS FOR", "MEMBER", "ERROR")
 	for _, r := range runs {
 		last := ""
 		if len(r.Steps) > 0 {
 			last = cli.ShortenText(r.Steps[len(r.Steps)-1].Name)
 		}
-		t.AddRow(cli.BoldCell(cli.ShortenText(r.Name())), cli.PlainCell(cli.ShortenText(r.Kind)),
-			WorkflowStateCell(r.Info),
+		t.AddRow(cli.BoldCell(cli.ShortenText(NameOf(r))), cli.PlainCell(cli.ShortenText(r.Kind)),
+			WorkflowStateCell(r),
 			cli.PlainCell(cli.FormatAge(now.Sub(r.Changed))), cli.PlainCell(last),
 			cli.YellowCell(cli.FormatCount(r.Failures)), cli.PlainCell(strings.Join(r.Waits, " or ")),
-			cli.PlainCell(FormatTaken(r.Info)), cli.RedCell(cli.ShortenText(r.Error)))
+			cli.PlainCell(FormatTaken(r)), cli.RedCell(cli.ShortenText(r.Error)))
 	}
 	return t
 }
@@ -66,11 +64,11 @@ func FormatTaken(r workflow.Info) string {
 }
 
 // PrintRun prints a run and a picture of its steps.
-func PrintRun(w io.Writer, r ListedRun, now time.Time) error {
+func PrintRun(w io.Writer, r workflow.Info, now time.Time) error {
 	style := cli.StyleFor(w)
 	var b strings.Builder
-	b.WriteString(style.Bold(cli.InOneLine(cli.QuoteName(r.Name()))) + "\n")
-	state := WorkflowStateCell(r.Info)
+	b.WriteString(style.Bold(cli.InOneLine(cli.QuoteName(NameOf(r)))) + "\n")
+	state := WorkflowStateCell(r)
 	parent := ""
 	if r.Parent != "" {
 		parent = nameOfRun(r.Path, r.Parent)
@@ -79,14 +77,14 @@ func PrintRun(w io.Writer, r ListedRun, now time.Time) error {
 		{"kind", cli.QuoteName(r.Kind)},
 		{"state", fmt.Sprintf("%s, since %s (%s)", state.Text, cli.FormatTime(r.Changed),
 			cli.FormatAge(now.Sub(r.Changed)))},
-		{"started", cli.FormatTime(r.Started)}, {"parent", cli.ShortenText(parent)}, {"member", FormatTaken(r.Info)},
+		{"started", cli.FormatTime(r.Started)}, {"parent", cli.ShortenText(parent)}, {"member", FormatTaken(r)},
 		{"input", shortenJSON(r.Input)},
 		{"signals", joinNames(r.Signals)}, {"failures", cli.FormatCount(r.Failures)}, {"error", r.Error},
 	})
 	if _, err := io.WriteString(w, b.String()+"\n"); err != nil {
 		return err
 	}
-	if err := stepTable(r.Info).PrintTo(w); err != nil {
+	if err := stepTable(r).PrintTo(w); err != nil {
 		return err
 	}
 	for _, g := range workflow.GraphsIn(r.Steps) {
@@ -100,7 +98,7 @@ func PrintRun(w io.Writer, r ListedRun, now time.Time) error {
 		if _, err := io.WriteString(w, "\n"+style.Bold(cli.InOneLine(title))+"\n\n"); err != nil {
 			return err
 		}
-		if err := graphTable(r.Info, g).PrintTo(w); err != nil {
+		if err := graphTable(r, g).PrintTo(w); err != nil {
 			return err
 		}
 	}
@@ -199,17 +197,4 @@ func stepTable(r workflow.Info) *cli.Table {
 	}
 	t.Rows[len(t.Rows)-1][0].Text = "└─"
 	return t
-}
-
-// RunJSON is what the commands print of a run as JSON: its path, its description and its graphs.
-func RunJSON(r ListedRun) any {
-	return reportjson.Joined{
-		struct {
-			Path string `json:"path"`
-		}{znode.Join(r.Path, r.ID)},
-		r.Info,
-		struct {
-			Graphs []workflow.GraphProgress `json:"graphs,omitempty"`
-		}{workflow.GraphsIn(r.Steps)},
-	}
 }

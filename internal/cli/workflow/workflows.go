@@ -89,7 +89,7 @@ func (f workflowsFilter) check() error {
 
 func (f workflowsFilter) isEmpty() bool { return len(f.kinds) == 0 && len(f.states) == 0 }
 
-func (f workflowsFilter) matches(run ListedRun) bool {
+func (f workflowsFilter) matches(run workflow.Info) bool {
 	return (len(f.kinds) == 0 || slices.Contains(f.kinds, run.Kind)) &&
 		(len(f.states) == 0 || slices.Contains(f.states, string(run.State)))
 }
@@ -182,7 +182,7 @@ func (p *workflowsCommand) show(ctx context.Context, name string, filter workflo
 // listRuns prints the runs at some paths that match. What cannot be read is warned about, and
 // decides the exit code. unread is the error of what was not searched.
 func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread error, filter workflowsFilter) error {
-	var runs []ListedRun
+	var runs []workflow.Info
 	var errs []error
 	for _, path := range paths {
 		infos, err := failure.Collect(p.at(path).List(ctx))
@@ -191,11 +191,11 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 		}
 		errs = append(errs, failure.SplitJoined(err)...)
 		for _, info := range infos {
-			runs = append(runs, ListedRun{info, path})
+			runs = append(runs, info)
 		}
 	}
 	stored := len(runs)
-	runs = slices.DeleteFunc(runs, func(run ListedRun) bool { return !filter.matches(run) })
+	runs = slices.DeleteFunc(runs, func(run workflow.Info) bool { return !filter.matches(run) })
 	if unread != nil {
 		p.PrintWarning("%v", unread)
 	}
@@ -216,7 +216,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	}
 	if p.JSON {
 		for _, run := range runs {
-			if err := cli.PrintResult(p.Out, true, RunJSON(run)); err != nil {
+			if err := cli.PrintResult(p.Out, true, run); err != nil {
 				return err
 			}
 		}
@@ -248,7 +248,7 @@ const (
 
 // addSteps reads the steps of runs that are not done. It warns about what cannot be read, and
 // returns one of the errors.
-func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unread error) {
+func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (unread error) {
 	errs := make([]error, len(runs))
 	slots := make(chan struct{}, readRunsAtOnce)
 	var reading sync.WaitGroup
@@ -271,7 +271,7 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unre
 			switch {
 			case err == nil && full.State == info.State && full.Changed.Equal(info.Changed):
 				full.Taken, full.TakenErr = info.Taken, info.TakenErr
-				runs[i].Info = full
+				runs[i] = full
 			case err == nil || errors.Is(err, framework.ErrNotFound): // it has changed since it was listed
 			default:
 				errs[i] = err
@@ -293,7 +293,7 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []ListedRun) (unre
 
 // warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns
 // one of the errors.
-func warnOfTaken(streams *cli.Streams, runs []ListedRun) (unread error) {
+func warnOfTaken(streams *cli.Streams, runs []workflow.Info) (unread error) {
 	warned := map[string]bool{}
 	for _, run := range runs {
 		if kind := nameOfRun(run.Path, run.Kind); run.TakenErr != nil && !warned[kind] {
@@ -320,10 +320,10 @@ func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
 	if err != nil {
 		return err
 	}
-	run := ListedRun{info, path}
-	unread := warnOfTaken(p.Streams, []ListedRun{run})
+	run := info
+	unread := warnOfTaken(p.Streams, []workflow.Info{run})
 	if p.JSON {
-		err = cli.PrintResult(p.Out, true, RunJSON(run))
+		err = cli.PrintResult(p.Out, true, run)
 	} else {
 		err = PrintRun(p.Out, run, time.Now())
 	}
