@@ -190,9 +190,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 			return err
 		}
 		errs = append(errs, failure.SplitJoined(err)...)
-		for _, info := range infos {
-			runs = append(runs, info)
-		}
+		runs = append(runs, infos...)
 	}
 	stored := len(runs)
 	runs = slices.DeleteFunc(runs, func(run workflow.Info) bool { return !filter.matches(run) })
