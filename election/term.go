@@ -291,7 +291,7 @@ func (t *Term) listWaiting(ctx context.Context) ([]waitline.Entry, error) {
 }
 
 // endInFavourOf ends the term in favour of a successor. When the term has ended already, it returns
-// why, and does not note the successor: of several transfers at once, one is done and the others
+// why, and does not record the successor: of several transfers at once, one is done and the others
 // fail.
 func (t *Term) endInFavourOf(s *termSuccessor, cause error) (led bool, err error) {
 	t.mu.Lock()

@@ -263,7 +263,7 @@ type deletionAnswer struct {
 	err     error
 }
 
-// tryAnswered notes the answer to a try to delete these full paths.
+// tryAnswered records the answer to a try to delete these full paths.
 func (ds *pendingDeletions) tryAnswered(d *backgroundDeletion, try int, paths []string, answer deletionAnswer) {
 	culprit, err := answer.culprit, answer.err
 	missing := errors.Is(err, ErrNoNode) && culprit >= 0 && culprit < len(paths)

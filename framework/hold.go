@@ -140,7 +140,7 @@ func (hs *heldNodes) watchSoon(nodes []*heldNode) {
 	}
 }
 
-// endArming notes that a connection was lost while watches were asked for on it.
+// endArming records that a connection was lost while watches were asked for on it.
 func (hs *heldNodes) endArming(conn *link.Connection) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -22,7 +22,7 @@
 //	<path>/<slot>                     persistent: the time from which on no id of the slot was reserved, as JSON
 //	<path>/<slot>/_c_<uuid>-owner     ephemeral: the worker that uses the slot
 //	<path>                            a counter, persistent: 8 bytes as Apache Curator's DistributedAtomicLong, 4 as its SharedCount, or text as kazoo's Counter
-//	<path>~writers/<name>             persistent: a writer's note, which shows whether a transaction without an answer was applied
+//	<path>~writers/<name>             persistent: a write marker, which shows whether a transaction without an answer was applied
 //	<dir>                             the directory of names, persistent
 //	<dir>/_c_<uuid>-<prefix><number>  persistent: a name
 //

@@ -96,7 +96,7 @@ func (o *slotClaimer) reserveTimes(ctx context.Context, s *framework.Session, fl
 }
 
 // writeUntil sets the slot's until, if the slot's node still has the known version and the owner
-// node exists. It notes the ensemble's time of the write. After recipe.ErrAgain, or an error of a
+// node exists. It records the ensemble's time of the write. After recipe.ErrAgain, or an error of a
 // write without an answer, the slot must be claimed or read again.
 func (o *slotClaimer) writeUntil(ctx context.Context, s *framework.Session, until int64) error {
 	next := o.owned.record

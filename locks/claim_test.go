@@ -237,7 +237,7 @@ func TestAClaimantsWaitSurvivesASessionLoss(t *testing.T) {
 	})
 }
 
-// TestAClaimsOwnContextIsRefused: the ask would wait for itself.
+// TestAClaimsOwnContextIsRefused: the request would wait for itself.
 func TestAClaimsOwnContextIsRefused(t *testing.T) {
 	claimMembers(t, func(t *testing.T, w *world, claim func() *locks.Claim) {
 		c := claim()

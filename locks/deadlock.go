@@ -53,11 +53,11 @@ type DeadlockError struct {
 	// Cycle are the requests, each of which waits for a lock that the next one holds, and the last
 	// one for a lock of the first, which is this request. A semaphore's waiter waits for several
 	// holders: then Cycle lists all requests of the deadlock.
-	Cycle []DeadlockedAsk
+	Cycle []DeadlockedRequest
 }
 
-// DeadlockedAsk is one request of a deadlock, as it describes itself.
-type DeadlockedAsk struct {
+// DeadlockedRequest is one request of a deadlock, as it describes itself.
+type DeadlockedRequest struct {
 	// Path is the lock that it waits for.
 	Path string `json:"path"`
 	// Holds are the locks of the deadlock that its caller holds.
@@ -87,7 +87,7 @@ func (e *DeadlockError) Error() string {
 func (e *DeadlockError) Unwrap() error { return waitline.ErrDeadlock }
 
 // String names the asking process, the locks that it holds, and the lock that it waits for.
-func (a DeadlockedAsk) String() string {
+func (a DeadlockedRequest) String() string {
 	who := a.Owner
 	if a.Host != "" || a.PID != 0 {
 		who = fmt.Sprintf("%s (%s, process %d)", a.Owner, a.Host, a.PID)
@@ -96,12 +96,12 @@ func (a DeadlockedAsk) String() string {
 		a.Since.UTC().Format(time.RFC3339))
 }
 
-// deadlockedAsks returns the requests of a cycle as the errors and reports list them.
-func deadlockedAsks(cycle []waitgraph.Waiter) []DeadlockedAsk {
-	requests := make([]DeadlockedAsk, len(cycle))
+// deadlockedRequests returns the requests of a cycle as the errors and reports list them.
+func deadlockedRequests(cycle []waitgraph.Waiter) []DeadlockedRequest {
+	requests := make([]DeadlockedRequest, len(cycle))
 	for i, w := range cycle {
 		w.Owner, w.Host = printableExcerpt([]byte(w.Owner)), printableExcerpt([]byte(w.Host))
-		requests[i] = DeadlockedAsk(w)
+		requests[i] = DeadlockedRequest(w)
 	}
 	return requests
 }

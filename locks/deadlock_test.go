@@ -15,15 +15,15 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// nested is the outcome of an ask under a lease.
+// nested is the outcome of a request under a lease.
 type nested struct {
 	lease *locks.Lease
 	err   error
 	after time.Duration
 }
 
-// askUnder asks for a lock with a lease's context.
-func askUnder(outer *locks.Lease, l locks.Locker) <-chan nested {
+// lockUnder asks for a lock with a lease's context.
+func lockUnder(outer *locks.Lease, l locks.Locker) <-chan nested {
 	done := make(chan nested, 1)
 	began := time.Now()
 	go func() {
@@ -33,7 +33,7 @@ func askUnder(outer *locks.Lease, l locks.Locker) <-chan nested {
 	return done
 }
 
-// isDeadlock requires that an ask has failed by a deadlock of these locks, named from its own on.
+// isDeadlock requires that a request has failed by a deadlock of these locks, named from its own on.
 func isDeadlock(t *testing.T, n nested, paths ...string) {
 	t.Helper()
 	require.ErrorIs(t, n.err, locks.ErrDeadlock)
@@ -59,7 +59,7 @@ func waitsLeft(w *world) (left []string) {
 	return left
 }
 
-func TestTheYoungestAskOfADeadlockFails(t *testing.T) {
+func TestTheYoungestRequestOfADeadlockFails(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		var lockers [3][3]*locks.Mutex
 		var held [3]*locks.Lease
@@ -78,7 +78,7 @@ func TestTheYoungestAskOfADeadlockFails(t *testing.T) {
 				require.NoError(t, err)
 			}
 			for i := range n {
-				asks[i] = askUnder(held[i], lockers[i][(i+1)%n])
+				asks[i] = lockUnder(held[i], lockers[i][(i+1)%n])
 				time.Sleep(100 * time.Millisecond)
 			}
 			failed := <-asks[n-1]
@@ -108,7 +108,7 @@ func TestShortWaitRecordsNoDeadlockEntry(t *testing.T) {
 		require.NoError(t, err)
 		lb, err := locks.NewMutex(b.Client, "/locks/b").Lock(t.Context())
 		require.NoError(t, err)
-		ask := askUnder(la, locks.NewMutex(a.Client, "/locks/b"))
+		ask := lockUnder(la, locks.NewMutex(a.Client, "/locks/b"))
 		creates := w.zk.Requests()[zktest.OpCreate]
 		time.Sleep(900 * time.Millisecond)
 		require.NoError(t, lb.Release(t.Context()))
@@ -120,8 +120,8 @@ func TestShortWaitRecordsNoDeadlockEntry(t *testing.T) {
 	})
 }
 
-// TestAStaleAskCausesNoAlarm: an ask has ended whose client cannot tell the servers.
-func TestAStaleAskCausesNoAlarm(t *testing.T) {
+// TestAStaleRequestCausesNoAlarm: a request has ended whose client cannot tell the servers.
+func TestAStaleRequestCausesNoAlarm(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		la, err := locks.NewMutex(a.Client, "/locks/a").Lock(t.Context())
@@ -139,9 +139,9 @@ func TestAStaleAskCausesNoAlarm(t *testing.T) {
 		a.Link.Cut()
 		giveUp()
 		require.ErrorIs(t, <-ended, context.Canceled)
-		ask := askUnder(lb, locks.NewMutex(b.Client, "/locks/a"))
+		ask := lockUnder(lb, locks.NewMutex(b.Client, "/locks/a"))
 		time.Sleep(4 * time.Second)
-		require.Len(t, waitsLeft(w), 2, "the record of the ask that has ended is still there")
+		require.Len(t, waitsLeft(w), 2, "the record of the request that has ended is still there")
 		a.Link.Heal()
 		time.Sleep(time.Second)
 		require.NoError(t, la.Err())
@@ -183,9 +183,9 @@ func TestDeadlocksOfAllKinds(t *testing.T) {
 						require.NoError(t, err)
 						lb, err := bs.Lock(t.Context())
 						require.NoError(t, err)
-						older := askUnder(la, as)
+						older := lockUnder(la, as)
 						time.Sleep(200 * time.Millisecond)
-						failed := <-askUnder(lb, bf)
+						failed := <-lockUnder(lb, bf)
 						isDeadlock(t, failed, "/locks/f", "/locks/s")
 						require.NoError(t, lb.Release(t.Context()))
 						got := <-older
@@ -219,9 +219,9 @@ func TestDeadlockOfReaderWaitingBehindWriter(t *testing.T) {
 			writer <- err
 		}()
 		time.Sleep(time.Second)
-		older := askUnder(la, locks.NewMutex(a.Client, "/locks/m"))
+		older := lockUnder(la, locks.NewMutex(a.Client, "/locks/m"))
 		time.Sleep(time.Second)
-		failed := <-askUnder(lb, locks.NewRWLock(b.Client, "/locks/rw").RLocker())
+		failed := <-lockUnder(lb, locks.NewRWLock(b.Client, "/locks/rw").RLocker())
 		isDeadlock(t, failed, "/locks/rw", "/locks/m")
 		require.NoError(t, lb.Release(t.Context()))
 		require.NoError(t, (<-older).err)
@@ -241,8 +241,8 @@ func TestAPermitOfAnotherHolderIsAWayOut(t *testing.T) {
 		require.NoError(t, err)
 		lb, err := locks.NewMutex(b.Client, "/locks/m").Lock(t.Context())
 		require.NoError(t, err)
-		older := askUnder(la, locks.NewMutex(a.Client, "/locks/m"))
-		younger := askUnder(lb, locks.NewSemaphore(b.Client, "/locks/s", 2))
+		older := lockUnder(la, locks.NewMutex(a.Client, "/locks/m"))
+		younger := lockUnder(lb, locks.NewSemaphore(b.Client, "/locks/s", 2))
 		time.Sleep(10 * time.Second)
 		require.Empty(t, younger, "the third holder may release")
 		require.NoError(t, out.Release(t.Context()))
@@ -266,11 +266,11 @@ func TestAllHoldersOfPermitsInADeadlock(t *testing.T) {
 			m := w.member("m")
 			l, err := locks.NewSemaphore(m.Client, "/locks/s", 2).Lock(t.Context())
 			require.NoError(t, err)
-			older = append(older, askUnder(l, locks.NewMutex(m.Client, "/locks/m")))
+			older = append(older, lockUnder(l, locks.NewMutex(m.Client, "/locks/m")))
 			synctest.Wait() // it stands in line, before the next one
 		}
 		time.Sleep(time.Second)
-		failed := <-askUnder(lc, locks.NewSemaphore(c.Client, "/locks/s", 2))
+		failed := <-lockUnder(lc, locks.NewSemaphore(c.Client, "/locks/s", 2))
 		var found *locks.DeadlockError
 		require.ErrorAs(t, failed.err, &found)
 		require.Len(t, found.Cycle, 3)
@@ -283,10 +283,10 @@ func TestAllHoldersOfPermitsInADeadlock(t *testing.T) {
 	})
 }
 
-// TestAskThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since, and
-// stands in line before an ask of a deadlock. Its failure would end nothing, though its record is
+// TestRequestThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since, and
+// stands in line before a request of a deadlock. Its failure would end nothing, though its record is
 // the youngest.
-func TestAskThatHoldsNothingOfADeadlockDoesNotFail(t *testing.T) {
+func TestRequestThatHoldsNothingOfADeadlockDoesNotFail(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const path = "/locks/s"
 		c, d, holders := w.member("c"), w.member("d"), []*zktest.Member{w.member("a"), w.member("b")}
@@ -307,21 +307,21 @@ func TestAskThatHoldsNothingOfADeadlockDoesNotFail(t *testing.T) {
 		time.Sleep(300 * time.Millisecond) // the holders look behind it
 		var older []<-chan nested
 		for i, m := range holders {
-			older = append(older, askUnder(permits[i], locks.NewMutex(m.Client, "/locks/m")))
+			older = append(older, lockUnder(permits[i], locks.NewMutex(m.Client, "/locks/m")))
 			synctest.Wait() // it stands in line, before the next one
 		}
 		time.Sleep(200 * time.Millisecond)
-		behind := askUnder(lc, locks.NewSemaphore(c.Client, path, 2))
+		behind := lockUnder(lc, locks.NewSemaphore(c.Client, path, 2))
 		time.Sleep(700 * time.Millisecond)
 		for _, node := range waitsLeft(w) {
-			if strings.HasPrefix(node, path) { // that of the ask ahead, which creates it again behind the other's
+			if strings.HasPrefix(node, path) { // that of the request ahead, which creates it again behind the other's
 				require.NoError(t, c.Delete(t.Context(), node, framework.AnyVersion))
 			}
 		}
 		failed := <-behind
 		var found *locks.DeadlockError
 		require.ErrorAs(t, failed.err, &found)
-		require.Len(t, found.Cycle, 3, "without the ask ahead of it: %v", found)
+		require.Len(t, found.Cycle, 3, "without the request ahead of it: %v", found)
 		require.Empty(t, ahead)
 		require.NoError(t, lc.Release(t.Context()))
 		got := <-older[0]
@@ -337,7 +337,7 @@ func TestPermitHolderDeadlocksWithItself(t *testing.T) {
 		s := locks.NewSemaphore(w.member("a").Client, "/locks/s", 1)
 		l, err := s.Lock(t.Context())
 		require.NoError(t, err)
-		isDeadlock(t, <-askUnder(l, s), "/locks/s")
+		isDeadlock(t, <-lockUnder(l, s), "/locks/s")
 	})
 }
 
@@ -358,7 +358,7 @@ func TestPartsOfAMultiLockAreHeldMeanwhile(t *testing.T) {
 			failed <- err
 		}()
 		time.Sleep(500 * time.Millisecond)
-		isDeadlock(t, <-askUnder(lb, locks.NewMutex(b.Client, "/locks/a")), "/locks/a", "/locks/b")
+		isDeadlock(t, <-lockUnder(lb, locks.NewMutex(b.Client, "/locks/a")), "/locks/a", "/locks/b")
 		require.NoError(t, lb.Release(t.Context()))
 		require.NoError(t, <-failed)
 	})
@@ -373,9 +373,9 @@ func TestDeadlockModes(t *testing.T) {
 			require.NoError(t, err)
 			lb, err := locks.NewMutex(b.Client, "/locks/b").Lock(t.Context())
 			require.NoError(t, err)
-			fails := askUnder(la, locks.NewMutex(a.Client, "/locks/b"))
+			fails := lockUnder(la, locks.NewMutex(a.Client, "/locks/b"))
 			time.Sleep(time.Second)
-			waits := askUnder(lb, locks.NewMutex(b.Client, "/locks/a", opt))
+			waits := lockUnder(lb, locks.NewMutex(b.Client, "/locks/a", opt))
 			time.Sleep(4 * time.Second)
 			require.Empty(t, waits)
 			if mode == locks.DeadlockReport {
@@ -471,7 +471,7 @@ func TestRecreatedClaimIsNoDeadlock(t *testing.T) {
 		require.NoError(t, err)
 		lc, err := locks.NewMutex(c, "/locks/m").Lock(t.Context())
 		require.NoError(t, err)
-		waits := askUnder(lc, locks.NewClaim(c, "/locks/claim"))
+		waits := lockUnder(lc, locks.NewClaim(c, "/locks/claim"))
 		time.Sleep(100 * time.Millisecond)
 		counts := waitsOn(stale, locks.NewMutex(a, "/locks/m"))
 		time.Sleep(5 * time.Second)
@@ -496,7 +496,7 @@ func TestAWrongRecordHarmsNoOthers(t *testing.T) {
 		require.NoError(t, err)
 		liar := waitsOn(wrong, locks.NewMutex(w.member("liar").Client, "/locks/a"))
 		time.Sleep(100 * time.Millisecond)
-		younger := askUnder(la, locks.NewMutex(a, "/locks/c"))
+		younger := lockUnder(la, locks.NewMutex(a, "/locks/c"))
 		require.ErrorIs(t, (<-liar).err, locks.ErrDeadlock)
 		time.Sleep(2 * time.Second)
 		require.Empty(t, younger)
@@ -519,17 +519,17 @@ func TestInvalidRecordsAreIgnored(t *testing.T) {
 			name := "/locks/a~waits/_c_0-ask-" + string(rune('0'+i))
 			require.NoError(t, a.Create(t.Context(), name, []byte(data), framework.Ephemeral))
 		}
-		older := askUnder(la, locks.NewMutex(a, "/locks/b"))
+		older := lockUnder(la, locks.NewMutex(a, "/locks/b"))
 		time.Sleep(100 * time.Millisecond)
-		isDeadlock(t, <-askUnder(lb, locks.NewMutex(b, "/locks/a")), "/locks/a", "/locks/b")
+		isDeadlock(t, <-lockUnder(lb, locks.NewMutex(b, "/locks/a")), "/locks/a", "/locks/b")
 		require.NoError(t, lb.Release(t.Context()))
 		require.NoError(t, (<-older).err)
 	})
 }
 
-// TestLostAskRecordIsCreatedAgain: its answer is lost, somebody deletes it, and the session that
+// TestLostRequestRecordIsCreatedAgain: its answer is lost, somebody deletes it, and the session that
 // asks is lost.
-func TestLostAskRecordIsCreatedAgain(t *testing.T) {
+func TestLostRequestRecordIsCreatedAgain(t *testing.T) {
 	for _, loss := range []string{"answer", "record", "session"} {
 		t.Run(loss, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {

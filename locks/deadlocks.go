@@ -15,7 +15,7 @@ import (
 // Deadlock is what Deadlocks has found: requests that wait for each other.
 type Deadlock struct {
 	// Cycle begins with the youngest request; see DeadlockError.
-	Cycle []DeadlockedAsk `json:"cycle"`
+	Cycle []DeadlockedRequest `json:"cycle"`
 	// Lasting says that the request which would have to fail only reports (DeadlockReport): the
 	// deadlock lasts until one of the locks is released or taken away.
 	Lasting bool `json:"lasting"`
@@ -58,7 +58,7 @@ func searchDeadlocks(ctx context.Context, client *framework.Client, locks []stri
 		cycles, err := waitgraph.Search(ctx, s, client.Config().Root, locks)
 		found = nil
 		for _, d := range cycles {
-			found = append(found, Deadlock{deadlockedAsks(d.Cycle), d.Lasting})
+			found = append(found, Deadlock{deadlockedRequests(d.Cycle), d.Lasting})
 		}
 		return err
 	})

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAskCancelledWhileSessionWakesLeavesNoNodes ends asks at many moments of the first acquisition
+// TestRequestCancelledWhileSessionWakesLeavesNoNodes ends asks at many moments of the first acquisition
 // after an idle hour.
-func TestAskCancelledWhileSessionWakesLeavesNoNodes(t *testing.T) {
+func TestRequestCancelledWhileSessionWakesLeavesNoNodes(t *testing.T) {
 	for at := range 30 {
 		in(t, func(t *testing.T, w *world) {
 			a := w.member("a")

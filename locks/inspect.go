@@ -277,7 +277,7 @@ func (i *pathInspection) listChildren(ctx context.Context, dir string, stat fram
 	return names, err
 }
 
-// addOthers notes children that are not part of the lock.
+// addOthers counts children that are not part of the lock.
 func (i *pathInspection) addOthers(names []string) {
 	for _, name := range names {
 		i.below = append(i.below, znode.Join(i.path, name))

@@ -130,7 +130,7 @@ func (l *commonLock) newRequest(ctx context.Context, permits int) *waitgraph.Req
 // reportDeadlock counts and logs a deadlock whose victim is a request for this lock. It returns the
 // error with which the request fails, unless it only reports.
 func (l *commonLock) reportDeadlock(ctx context.Context, cycle []waitgraph.Waiter) error {
-	found := &DeadlockError{Cycle: deadlockedAsks(cycle)}
+	found := &DeadlockError{Cycle: deadlockedRequests(cycle)}
 	broken, level := true, slog.LevelInfo // the error is returned, too
 	if l.opts.deadlock == DeadlockReport {
 		broken, level = false, slog.LevelWarn

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestRandomReadersAndWriters runs random programs of asks, tries, give-ups, releases, writers that
+// TestRandomReadersAndWriters runs random programs of requests, tries, give-ups, releases, writers that
 // go on as readers and cuts, on several sessions, and compares each grant with the rules and with
 // the server's nodes. With -short it runs fewer programs.
 func TestRandomReadersAndWriters(t *testing.T) {
@@ -142,7 +142,7 @@ func (a *ask) granting() func(context.Context) (*locks.Lease, error) {
 	return a.lock.Lock
 }
 
-// ended notes how an ask has ended.
+// ended notes how a request has ended.
 func (p *program) ended(a *ask, lease *locks.Lease, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,7 +224,7 @@ func (p *program) line() (line []waitState) {
 	return line
 }
 
-// pick returns an ask that is wanted, at random, or nil.
+// pick returns a request that is wanted, at random, or nil.
 func (p *program) pick(wanted func(*ask) bool) *ask {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -136,8 +136,8 @@ func TestGoroutinesInheritTheHold(t *testing.T) {
 	})
 }
 
-// TestWithoutReentryTheAskIsRefused would hang for ever without the refusal.
-func TestWithoutReentryTheAskIsRefused(t *testing.T) {
+// TestWithoutReentryTheRequestIsRefused would hang for ever without the refusal.
+func TestWithoutReentryTheRequestIsRefused(t *testing.T) {
 	eachInheriting(t, func(t *testing.T, w *world, kind inherits) {
 		c := w.member("a").Client
 		m := kind.make(c)
@@ -206,7 +206,7 @@ func TestAnEndedLeasesContextIsNoHold(t *testing.T) {
 func TestAnotherClientsContextIsNoHold(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		outer := held(t, t.Context(), locks.NewMutex(w.member("a").Client, path, locks.WithReentry()))
-		// before the ask looks for a deadlock, which this is
+		// before the request looks for a deadlock, which this is
 		ctx, cancel := context.WithTimeout(outer.Context(), time.Second/2)
 		defer cancel()
 		_, err := locks.NewMutex(w.member("b").Client, path, locks.WithReentry()).Lock(ctx)

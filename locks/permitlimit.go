@@ -45,7 +45,7 @@ func (l *permitLimit) isKnown() bool {
 	return l.known != nil
 }
 
-// rememberRecord notes the record; nil forgets the last one.
+// rememberRecord keeps the record; nil forgets the last one.
 func (l *permitLimit) rememberRecord(p *permitRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

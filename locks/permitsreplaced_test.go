@@ -14,7 +14,7 @@ import (
 )
 
 // TestPermitsOfAReplacedRecord deletes the record of five permits at every moment of a slow ask for
-// three, whereupon two are declared and taken. The ask has its permits before, or none beside these
+// three, whereupon two are declared and taken. The request has its permits before, or none beside these
 // two.
 func TestPermitsOfAReplacedRecord(t *testing.T) {
 	for name, ask := range map[string]func(ctx context.Context, s *locks.Semaphore) (*locks.Lease, error){

@@ -144,7 +144,7 @@ func (r *Report) addEntry(holds bool, e Entry) {
 	r.Waiters = append(r.Waiters, e)
 }
 
-// addKind notes that a kind of lock was found.
+// addKind records that a kind of lock was found.
 func (r *Report) addKind(kind LockKind) {
 	switch r.Kind {
 	case NoLock, kind:

@@ -25,7 +25,7 @@ func newAsker(t *testing.T) *asker {
 	return &asker{t: t, granted: make(chan string, 100), leases: map[string]*locks.Lease{}}
 }
 
-// ask asks by one of a lock's functions and returns when the ask has come as far as it can.
+// ask asks by one of a lock's functions and returns when the request has come as far as it can.
 func (a *asker) ask(name string, lock func(context.Context) (*locks.Lease, error)) {
 	go func() {
 		l, err := lock(a.t.Context())

@@ -16,7 +16,7 @@ import (
 
 const pool = "/pools/a"
 
-// permitLocker returns an ask for n permits.
+// permitLocker returns a request for n permits.
 func permitLocker(s *locks.Semaphore, n int) func(context.Context) (*locks.Lease, error) {
 	return func(ctx context.Context) (*locks.Lease, error) { return s.Acquire(ctx, n) }
 }
@@ -188,7 +188,7 @@ func TestResizeThatIsGivenUpTellsWhy(t *testing.T) {
 	})
 }
 
-func TestShrinkingBelowAnAskRefusesIt(t *testing.T) {
+func TestShrinkingBelowARequestRefusesIt(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s := locks.NewSemaphore(w.member("m").Client, pool, 3)
 		a := newAsker(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-func TestAsksAreTraced(t *testing.T) {
+func TestRequestsAreTraced(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		spans, reader := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
 		m := w.zk.Member(t, "a", config,

@@ -42,9 +42,9 @@ func TestThrottledWatchKeepsPlaceInLine(t *testing.T) {
 	})
 }
 
-// TestRefusedAskRecordIsTriedAgain: a quota is used up while two asks of a deadlock create their
+// TestRefusedRequestRecordIsTriedAgain: a quota is used up while two requests of a deadlock create their
 // records. They find the deadlock after it was raised.
-func TestRefusedAskRecordIsTriedAgain(t *testing.T) {
+func TestRefusedRequestRecordIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t, zktest.Start(t, zktest.WithEnforcedQuotas())}
 		a, b := w.member("a"), w.member("b")
@@ -66,7 +66,7 @@ func TestRefusedAskRecordIsTriedAgain(t *testing.T) {
 		require.Empty(t, waitsLeft(w))
 		require.NoError(t, a.Delete(t.Context(), limits, framework.AnyVersion))
 		time.Sleep(2 * time.Minute)
-		require.Equal(t, 1, len(older)+len(younger), "the ask whose record was created last fails")
+		require.Equal(t, 1, len(older)+len(younger), "the request whose record was created last fails")
 		failed, granted, kept := younger, older, lb
 		if len(older) > 0 {
 			failed, granted, kept = older, younger, la

@@ -60,7 +60,7 @@ func TestANestedLeaseCarriesTheValuesOfItsAsker(t *testing.T) {
 	})
 }
 
-// TestWorkUnderALeaseBelongsToTheCallersSpan: that of the ask has ended.
+// TestWorkUnderALeaseBelongsToTheCallersSpan: that of the request has ended.
 func TestWorkUnderALeaseBelongsToTheCallersSpan(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		spans := tracetest.NewSpanRecorder()

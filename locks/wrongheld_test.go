@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAWrongRecordThatOnlyReportsHarmsNoOthers: the ask with the wrong list is in the mode that
-// fails no ask, so it reports the deadlock that it makes up, and the others wait on.
+// TestAWrongRecordThatOnlyReportsHarmsNoOthers: the request with the wrong list is in the mode that
+// fails no request, so it reports the deadlock that it makes up, and the others wait on.
 func TestAWrongRecordThatOnlyReportsHarmsNoOthers(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, c := w.member("a").Client, w.member("c").Client
@@ -21,7 +21,7 @@ func TestAWrongRecordThatOnlyReportsHarmsNoOthers(t *testing.T) {
 		liar := waitsOn(wrong, locks.NewMutex(w.member("liar").Client, "/locks/a",
 			locks.WithDeadlockMode(locks.DeadlockReport)))
 		time.Sleep(100 * time.Millisecond)
-		younger := askUnder(la, locks.NewMutex(a, "/locks/c"))
+		younger := lockUnder(la, locks.NewMutex(a, "/locks/c"))
 		time.Sleep(timeout)
 		require.Empty(t, younger)
 		require.NoError(t, lc.Release(t.Context()))

@@ -164,8 +164,8 @@ func (h *cordonHandler) takeCordon(ctx context.Context, value framework.NodeValu
 	}
 }
 
-// beginDrain calls the drain function in another goroutine, which notes the answer when the
-// function has returned. Without a drain function it notes that the drain has failed.
+// beginDrain calls the drain function in another goroutine, which keeps the answer when the
+// function has returned. Without a drain function it keeps the answer that the drain has failed.
 func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 	w := newDrainWork(c.request)
 	ctx, w.cancel = context.WithCancelCause(ctx)
@@ -225,7 +225,7 @@ func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session,
 	return names, group.Version, err
 }
 
-// writeAnswer writes the noted answer into the cordon's node, unless the node has it, and removes
+// writeAnswer writes the answer that was kept into the cordon's node, unless the node has it, and removes
 // the answers of nodes that are gone. The transaction checks that the member's node exists: a
 // former session cannot answer. It also checks that nothing has changed in the group since the
 // cordon was read: the version of the cordon's node does not tell whether the cordon was withdrawn

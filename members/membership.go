@@ -347,7 +347,7 @@ func (m *Membership) nodeRecord() (data []byte, revision int64, err error) {
 	return data, m.revision, err
 }
 
-// confirmRevision notes that the servers have a revision.
+// confirmRevision records that the servers have a revision.
 func (m *Membership) confirmRevision(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

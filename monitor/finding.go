@@ -115,7 +115,7 @@ type Finding struct {
 	// Since is when the problem began, as far as a look can tell, or the zero time: for
 	// ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
 	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
-	// for ProblemDeadlock when the ask has begun that comes first in the text, by its own clock.
+	// for ProblemDeadlock when the request has begun that comes first in the text, by its own clock.
 	Since time.Time `json:"since,omitzero"`
 	// Text describes the problem, without the path.
 	Text string `json:"text"`

@@ -177,7 +177,7 @@ func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 }
 
 // crossLocks makes two holders ask for each other's lock, the second one 400 ms after the first.
-// ended gets the outcome of each ask.
+// ended gets the outcome of each request.
 func (w *world) crossLocks(mode locks.DeadlockMode) (first *locks.Lease, ended chan error) {
 	w.t.Helper()
 	a, b := w.member("a"), w.member("b")
@@ -217,7 +217,7 @@ func TestDeadlocksThatAreOnlyReported(t *testing.T) {
 	})
 }
 
-// TestADeadlockThatEndsIsNoFinding, also in a look that sees it before its youngest ask fails.
+// TestADeadlockThatEndsIsNoFinding, also in a look that sees it before its youngest request fails.
 func TestADeadlockThatEndsIsNoFinding(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("c")

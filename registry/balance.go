@@ -224,13 +224,13 @@ func (l *instanceList) balance(p *Pool, key string, now int64) *listedInstance {
 		return l.enabled[(p.picks.Add(1)-1)%uint64(n)]
 	case Weighted:
 		at := rand.IntN(l.totalWeight)
-		place, _ := slices.BinarySearchFunc(l.enabled, at, func(m *listedInstance, at int) int {
+		index, _ := slices.BinarySearchFunc(l.enabled, at, func(m *listedInstance, at int) int {
 			if m.weightsUpTo <= at {
 				return -1
 			}
 			return 1
 		})
-		return l.enabled[place]
+		return l.enabled[index]
 	case Rendezvous:
 		return l.highestScore(key, now, false)
 	}

@@ -22,36 +22,36 @@ func newBranches() *branches {
 	return b
 }
 
-// placeKey is the key of a context's place in a recorder.
-type placeKey struct{ *branches }
+// originKey is the key of a context's origin in a recorder.
+type originKey struct{ *branches }
 
-// place is where a context comes from.
-type place int
+// contextOrigin is where a context comes from.
+type contextOrigin int
 
 const (
-	besideBranches place = iota // not from Parallel
-	inBranch                    // from Parallel
+	besideBranches contextOrigin = iota // not from Parallel
+	inBranch                            // from Parallel
 	// from a step, whose functions in Parallel are no branches: the step does not wait for what
 	// others do
 	inStep
 )
 
-func (b *branches) placeOf(ctx context.Context) place {
-	p, _ := ctx.Value(placeKey{b}).(place)
-	return p
+func (b *branches) originOf(ctx context.Context) contextOrigin {
+	o, _ := ctx.Value(originKey{b}).(contextOrigin)
+	return o
 }
 
-func (b *branches) withPlace(ctx context.Context, p place) context.Context {
-	if b.placeOf(ctx) == p {
+func (b *branches) withOrigin(ctx context.Context, o contextOrigin) context.Context {
+	if b.originOf(ctx) == o {
 		return ctx
 	}
-	return context.WithValue(ctx, placeKey{b}, p)
+	return context.WithValue(ctx, originKey{b}, o)
 }
 
 // begin counts n functions of a Parallel that was called with ctx. It returns the context of these
 // functions, and what each one calls at its end.
 func (b *branches) begin(ctx context.Context, n int) (within context.Context, finish func()) {
-	from := b.placeOf(ctx)
+	from := b.originOf(ctx)
 	if from == inStep || n == 0 {
 		return ctx, func() {}
 	}
@@ -61,27 +61,27 @@ func (b *branches) begin(ctx context.Context, n int) (within context.Context, fi
 	if from == inBranch { // which does nothing but wait for these
 		b.working--
 	}
-	return b.withPlace(ctx, inBranch), func() {
+	return b.withOrigin(ctx, inBranch), func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if n--; n == 0 && from == inBranch { // which goes on in the place of this one
 			return
 		}
 		b.working--
-		b.noteIdle()
+		b.endWaitsIfIdle()
 	}
 }
 
-// wait notes that a function waits until it calls resume. ok is false if the function is to return
+// wait records that a function waits until it calls resume. ok is false if the function is to return
 // ErrWaiting at once.
 func (b *branches) wait(ctx context.Context) (resume func(), ok bool) {
-	if b.placeOf(ctx) != inBranch {
+	if b.originOf(ctx) != inBranch {
 		return nil, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.working--
-	b.noteIdle()
+	b.endWaitsIfIdle()
 	return func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -89,8 +89,8 @@ func (b *branches) wait(ctx context.Context) (resume func(), ok bool) {
 	}, b.idle.Err() == nil
 }
 
-// noteIdle ends all waits if no function works. b.mu is held.
-func (b *branches) noteIdle() {
+// endWaitsIfIdle ends all waits if no function works. b.mu is held.
+func (b *branches) endWaitsIfIdle() {
 	if b.working <= 0 {
 		b.setIdle()
 	}

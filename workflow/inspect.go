@@ -110,9 +110,9 @@ type takenOfKind struct {
 	err     error
 }
 
-// noteTaken sets Taken of active runs, from the claims of their queues, or TakenErr. It reads the
+// setTaken sets Taken of active runs, from the claims of their queues, or TakenErr. It reads the
 // claims of a kind that is not known.
-func (w *Workflows) noteTaken(ctx context.Context, runs []Info, known takenRuns) {
+func (w *Workflows) setTaken(ctx context.Context, runs []Info, known takenRuns) {
 	for i := range runs {
 		if runs[i].State != Active {
 			continue
@@ -185,7 +185,7 @@ func (w runWait) String() string {
 func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err error) {
 	if info, err = w.inspectSteps(ctx, id); err == nil {
 		runs := []Info{info}
-		w.noteTaken(ctx, runs, takenRuns{})
+		w.setTaken(ctx, runs, takenRuns{})
 		info = runs[0]
 	}
 	return info, err
@@ -322,7 +322,7 @@ func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info
 			if err != nil {
 				break
 			}
-			w.noteTaken(ctx, runs, taken)
+			w.setTaken(ctx, runs, taken)
 			for _, run := range runs {
 				if !yield(run, nil) {
 					return

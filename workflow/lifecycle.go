@@ -203,7 +203,7 @@ var errChanged = errors.New("the run's record was changed")
 func (store *runStore) suspend(ctx context.Context, s *framework.Session, d *queue.Delivery[runItem], r storedRun,
 	next runRecord) error {
 	next.State, next.Waited = Waiting, nil
-	ends, err := store.noteEnds(ctx, s, r, &next)
+	ends, err := store.countEndsOfChildren(ctx, s, r, &next)
 	if err != nil {
 		return err
 	}
@@ -246,11 +246,11 @@ func (store *runStore) delayOf(ctx context.Context, s *framework.Session, waits 
 	return max(time.Millisecond, time.UnixMilli(until).Sub(now)), true, err
 }
 
-// noteEnds notes in the record of a run that is to wait for children how many ends of children came
-// while it did not wait. It returns the operations which refuse a transaction if the node that
-// counts them was changed since the executor has read it, or errChanged if it has changed already:
-// then maybe a child has ended that was not read.
-func (store *runStore) noteEnds(ctx context.Context, s *framework.Session, r storedRun,
+// countEndsOfChildren writes into the record of a run that is to wait for children how many ends of
+// children came while it did not wait. It returns the operations which refuse a transaction if the
+// node that counts them was changed since the executor has read it, or errChanged if it has changed
+// already: then maybe a child has ended that was not read.
+func (store *runStore) countEndsOfChildren(ctx context.Context, s *framework.Session, r storedRun,
 	next *runRecord) ([]framework.Op, error) {
 	isAwaited := func(w runWait) bool { return w.Child != "" }
 	isUnread := func(w runWait) bool { return r.ends.unended[w.Child] }
@@ -283,7 +283,7 @@ func (store *runStore) awaitedChecks(ctx context.Context, s *framework.Session, 
 		switch {
 		case w.Signal != "":
 			nodes = append(nodes, znode.Join(r.node, w.signal().node(signalPrefix)))
-		case w.Child != "" && !r.ends.unended[w.Child]: // see noteEnds
+		case w.Child != "" && !r.ends.unended[w.Child]: // see countEndsOfChildren
 			nodes = append(nodes, store.runNode(w.Child))
 		}
 	}

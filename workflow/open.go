@@ -53,7 +53,7 @@ func (l *Ledger) readOrCreate(ctx context.Context, s *framework.Session, e Execu
 		return nil, err
 	}
 	opened := &OpenLedger{newStepRecorder(l, e, header.UUID)}
-	err = l.eachRecord(ctx, s, func(name string, r stepRecord, _ framework.Stat) { opened.noteRecord(name, r) })
+	err = l.eachRecord(ctx, s, func(name string, r stepRecord, _ framework.Stat) { opened.addRecord(name, r) })
 	if errors.Is(err, framework.ErrNoNode) { // another executor has removed the ledger meanwhile
 		return nil, recipe.ErrAgain
 	}

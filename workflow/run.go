@@ -55,7 +55,7 @@ type runState struct {
 	waits   []runWait         // what the run waits for before its function is called again
 }
 
-// addWait notes that the run has to wait, and returns ErrWaiting.
+// addWait records that the run has to wait, and returns ErrWaiting.
 func (state *runState) addWait(w runWait) error {
 	state.mu.Lock()
 	defer state.mu.Unlock()
@@ -99,8 +99,8 @@ func (state *runState) nextSignal(name string) (next numbered, s signalRecord, c
 	return next, s, come
 }
 
-// noteSignal notes a signal that was found or settled.
-func (state *runState) noteSignal(name numbered, s signalRecord) {
+// addSignal adds a signal that was found or settled.
+func (state *runState) addSignal(name numbered, s signalRecord) {
 	state.mu.Lock()
 	defer state.mu.Unlock()
 	state.signals[name] = s
@@ -121,7 +121,7 @@ func openStoredRun(ctx context.Context, s *framework.Session, store *runStore, r
 	if err != nil {
 		return nil, err
 	}
-	if err := run.noteChildren(children); err != nil {
+	if err := run.addChildren(children); err != nil {
 		return nil, err
 	}
 	if stored := &run.state.stored; stored.ends.version == stored.Ends && stored.Ends > 0 {
@@ -134,8 +134,8 @@ func openStoredRun(ctx context.Context, s *framework.Session, store *runStore, r
 	return run, nil
 }
 
-// noteChildren notes the steps, timers and signals below a run.
-func (r *Run) noteChildren(children []childNode) error {
+// addChildren adds the steps, timers and signals below a run.
+func (r *Run) addChildren(children []childNode) error {
 	for _, c := range children {
 		node := znode.Join(r.ledger.path, c.name)
 		switch kind, of := splitNumbered(c.name); kind {
@@ -144,7 +144,7 @@ func (r *Run) noteChildren(children []childNode) error {
 			if err != nil {
 				return err
 			}
-			r.noteRecord(of.name, step)
+			r.addRecord(of.name, step)
 			if step.ItemNumber == r.state.stored.ItemNumber {
 				r.state.claim = max(r.state.claim, step.Claim)
 			}
@@ -160,7 +160,7 @@ func (r *Run) noteChildren(children []childNode) error {
 			if err != nil {
 				return err
 			}
-			r.state.noteSignal(of, signal)
+			r.state.addSignal(of, signal)
 		case endsName:
 			r.state.stored.ends.version = c.Stat.Version + 1
 		default:

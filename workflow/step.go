@@ -298,7 +298,7 @@ func (r *stepRecorder) recordOf(name string) (record stepRecord, ok bool) {
 // result, or of a permanent failure.
 func (r *stepRecorder) runAttempts(ctx context.Context, cfg stepOptions, name string,
 	fn func(context.Context, Key) ([]byte, error)) (stepRecord, error) {
-	within, stop := whileExecuting(r.branches.withPlace(ctx, inStep), r.executor)
+	within, stop := whileExecuting(r.branches.withOrigin(ctx, inStep), r.executor)
 	defer stop()
 	key := Key{ID: r.uuid + "-" + name, Token: r.executor.Token()}
 	pauses := backoff.New(cfg.firstPause, longestPause)
@@ -404,7 +404,7 @@ func (r *stepRecorder) writeRecord(ctx context.Context, name string, record step
 	if err != nil {
 		return stepRecord{}, err
 	}
-	r.noteReservedRecord(name, record, reserved)
+	r.addReservedRecord(name, record, reserved)
 	if r.recorded != nil {
 		r.recorded()
 	}
@@ -423,7 +423,7 @@ func (r *stepRecorder) readRecord(ctx context.Context, name string) error {
 			return nil
 		}
 		if err == nil {
-			r.noteRecord(name, record)
+			r.addRecord(name, record)
 		}
 		return err
 	})
@@ -463,13 +463,13 @@ func (r *stepRecorder) returnSize(bytes int) {
 	r.size -= bytes
 }
 
-// noteRecord notes that the step has this record.
-func (r *stepRecorder) noteRecord(name string, record stepRecord) {
-	r.noteReservedRecord(name, record, 0)
+// addRecord says that the step has this record.
+func (r *stepRecorder) addRecord(name string, record stepRecord) {
+	r.addReservedRecord(name, record, 0)
 }
 
-// noteReservedRecord is noteRecord for a result with reserved room, which it uses up.
-func (r *stepRecorder) noteReservedRecord(name string, record stepRecord, reserved int) {
+// addReservedRecord is addRecord for a result with reserved room, which it uses up.
+func (r *stepRecorder) addReservedRecord(name string, record stepRecord, reserved int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.size += len(record.Result) - len(r.records[name].Result) - reserved

@@ -173,7 +173,7 @@ func (r *Run) findSignal(ctx context.Context, name numbered) (signal signalRecor
 		return err
 	})
 	if err == nil {
-		r.state.noteSignal(name, signal)
+		r.state.addSignal(name, signal)
 	}
 	return signal, err == nil, ignoreNoNode(err)
 }
@@ -199,7 +199,7 @@ func (r *Run) timeOutSignal(ctx context.Context, name numbered) (signal signalRe
 		return err
 	})
 	if err == nil {
-		r.state.noteSignal(name, signal)
+		r.state.addSignal(name, signal)
 	}
 	return signal, err
 }
@@ -291,7 +291,7 @@ const lookAfter = time.Second
 var errTimeOver = errors.New("the time of the wait is over")
 
 // wait returns nil when what the run waits for may have come: look again. It returns ErrWaiting,
-// and notes the wait, when no other function of Parallel works any more, or if ctx is not from one.
+// and records the wait, when no other function of Parallel works any more, or if ctx is not from one.
 func (r *Run) wait(ctx context.Context, w runWait) error {
 	resume, ok := r.branches.wait(ctx)
 	if resume != nil {

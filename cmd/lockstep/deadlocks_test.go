@@ -114,7 +114,7 @@ func TestDeadlocksAreListed(t *testing.T) {
 			done <- lease
 		}()
 	}
-	s.until("both asks are recorded", func() bool {
+	s.until("both requests are recorded", func() bool {
 		return len(s.zk.Children(names[0]+"~waits")) == 1 && len(s.zk.Children(names[1]+"~waits")) == 1
 	})
 	code, out, _ = s.run("locks", "--deadlocks")
@@ -131,7 +131,7 @@ func TestDeadlocksAreListed(t *testing.T) {
 	code, _, _ = s.run("locks", "--deadlocks", "--waiting")
 	require.Equal(t, cli.ExitUsage, code)
 	require.NoError(t, held[0].Release(t.Context()))
-	for range 2 { // the ask under the released lease ends, and the other one is granted
+	for range 2 { // the request under the released lease ends, and the other one is granted
 		if lease := <-done; lease != nil {
 			require.NoError(t, lease.Release(t.Context()))
 		}

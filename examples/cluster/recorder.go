@@ -27,7 +27,7 @@ func newRecorder(log demo.Log) *recorder {
 	return &recorder{Log: log, ticks: map[time.Time]int64{}}
 }
 
-// record notes an event of a member. It returns an error if a member has ended that was neither
+// record adds an event of a member. It returns an error if a member has ended that was neither
 // killed nor stopped.
 func (rec *recorder) record(received demo.ChildEvent[event]) error {
 	e, member := received.Event, received.Child
@@ -69,7 +69,7 @@ func (rec *recorder) recordLeader(received demo.ChildEvent[event]) {
 	rec.Marked(received.At, rec.Cyan("*"), "%s leads with token %d%s", rec.Bold(member), token, after)
 }
 
-// recordKill notes that the leader was killed.
+// recordKill records that the leader was killed.
 func (rec *recorder) recordKill(member string, at time.Time) {
 	rec.leader, rec.killedLeader, rec.killedAt = "", member, at
 	rec.Marked(at, rec.Red("x"), "%s is killed (SIGKILL); nothing is restarted", rec.Bold(member))

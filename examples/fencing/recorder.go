@@ -34,7 +34,7 @@ func newRecorder(o options) *recorder {
 	return &recorder{Log: demo.NewLog(o.json), fenced: !o.unfenced}
 }
 
-// record notes an event of a holder.
+// record adds an event of a holder.
 func (rec *recorder) record(e event) {
 	who := rec.Bold(e.Holder)
 	switch e.Kind {
@@ -76,13 +76,13 @@ func (rec *recorder) written(e event) {
 	rec.Marked(e.At, mark, "%s has written %d with token %d%s", rec.Bold(e.Holder), e.Balance, e.Token, over)
 }
 
-// holderFrozen notes that a holder was frozen.
+// holderFrozen records that a holder was frozen.
 func (rec *recorder) holderFrozen(holder string) {
 	rec.frozenAt = time.Now()
 	rec.Marked(rec.frozenAt, rec.Red("x"), "%s is frozen (SIGSTOP)", rec.Bold(holder))
 }
 
-// holderContinues notes that a holder continues.
+// holderContinues records that a holder continues.
 func (rec *recorder) holderContinues(holder string) {
 	rec.resumed = true
 	rec.Marked(time.Now(), rec.Cyan(">"), "%s continues (SIGCONT), with a late write", rec.Bold(holder))

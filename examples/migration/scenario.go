@@ -54,7 +54,7 @@ func (st *scenario) awaitFinish(ctx context.Context) error {
 	}
 }
 
-// handleEvent notes an event, and reports whether the migration is finished.
+// handleEvent records an event, and reports whether the migration is finished.
 func (st *scenario) handleEvent(received demo.ChildEvent[event]) (over bool) {
 	e, s := received.Event, &st.summary
 	log := func(format string, args ...any) { st.log.Line(received.At, format, args...) }

@@ -34,7 +34,7 @@ func (c *workerProcesses) start(slot, generation int) (name string, err error) {
 // alive is the number of processes that have not ended.
 func (c *workerProcesses) alive() int { return len(c.byName) }
 
-// handleEvent notes that a worker is ready, and replaces a worker that was killed. It returns an
+// handleEvent records that a worker is ready, and replaces a worker that was killed. It returns an
 // error if a worker has ended with one.
 func (c *workerProcesses) handleEvent(e event) (started string, err error) {
 	p := c.byName[e.Worker]

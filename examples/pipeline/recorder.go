@@ -83,7 +83,7 @@ func (rec *recorder) progress() (n int) {
 	return n
 }
 
-// record notes an event of a worker.
+// record adds an event of a worker.
 func (rec *recorder) record(e event) {
 	rec.store(e)
 	if e.Round > rec.round {
@@ -133,7 +133,7 @@ func (rec *recorder) countMet(e event) {
 	}
 }
 
-// recordKill notes that a worker was killed.
+// recordKill records that a worker was killed.
 func (rec *recorder) recordKill(worker string, at time.Time) {
 	rec.store(event{Kind: killed, Worker: worker, At: at})
 	leader := worker == rec.leader

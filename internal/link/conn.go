@@ -276,7 +276,7 @@ func (c *conn) readReply(size int) (taken bool, err error) {
 	return true, c.deliverAnswer(h, size)
 }
 
-// pingAnswered notes the answer to a ping, and reports whether it completes a pair. The library
+// pingAnswered records the answer to a ping, and reports whether it completes a pair. The library
 // reads only the answer to the first ping of a pair, as the answer to its own ping.
 func (c *conn) pingAnswered() (completesPair bool) {
 	now := c.cfg.Now()
@@ -432,11 +432,11 @@ func (c *conn) endOnce(err error) {
 	})
 }
 
-// SetDeadline and its kin are noted and applied only when a read has to wait: the library sets
+// SetDeadline and its kin are kept, and applied only when a read has to wait: the library sets
 // them twice a frame, and most frames are in the buffer already.
 func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetReadDeadline notes t. A zero t is ignored: go-zookeeper clears the deadline after each frame
+// SetReadDeadline keeps t. A zero t is ignored: go-zookeeper clears the deadline after each frame
 // and sets one before the next.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() {

@@ -104,7 +104,7 @@ func (o *outbox) takeChunk() *chunk {
 	return c
 }
 
-// markUnsent notes that only n bytes of a chunk could be written: a server that has not got all of
+// markUnsent records that only n bytes of a chunk could be written: a server that has not got all of
 // a frame has not seen it.
 func (c *chunk) markUnsent(n int) {
 	for i, call := range c.calls {

@@ -41,7 +41,7 @@ func extraReadTime(timeout time.Duration) time.Duration { return timeout / 12 }
 
 func (p *pingPairs) noteSent(at time.Duration) { p.unanswered = append(p.unanswered, at) }
 
-// recordAnswered notes an answer, and reports whether it is that to the second ping of a pair.
+// recordAnswered records an answer, and reports whether it is that to the second ping of a pair.
 func (p *pingPairs) recordAnswered(at time.Duration) (second bool) {
 	if len(p.unanswered) == 0 {
 		return false

@@ -29,7 +29,7 @@ func TestContenderLeavesItsLocalContendersOnce(t *testing.T) {
 	})
 }
 
-// TestEndedContendersLetSessionSleep: the context of an ask may end just before its session joins
+// TestEndedContendersLetSessionSleep: the context of a request may end just before its session joins
 // the line.
 func TestEndedContendersLetSessionSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -93,8 +93,8 @@ func (c *cleanCommand) clean(cmd *cobra.Command, args []string) error {
 		o.Now, err = ensembleTime(ctx, client)
 		if o.NoClock = errors.Is(err, framework.ErrNoAuth); o.NoClock {
 			o.Now, err = time.Now(), nil
-			c.PrintNotice("no permission to create a node that shows the servers' time, %s: removed jobs and notes of "+
-				"counters, which must be a day old, stay", cli.PresentedCredentials(client.Config()))
+			c.PrintNotice("no permission to create a node that shows the servers' time, %s: removed jobs and write "+
+				"markers of counters, which must be a day old, stay", cli.PresentedCredentials(client.Config()))
 		}
 	}
 	var found *unused.Found

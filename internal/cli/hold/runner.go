@@ -67,7 +67,7 @@ func (k KeepAuthFlag) Withheld() []string {
 	return []string{framework.EnvAuth}
 }
 
-// PrepareCommand notes the command, and checks --kill-after before lockstep acquires anything.
+// PrepareCommand keeps the command, and checks --kill-after before lockstep acquires anything.
 func (r *Runner) PrepareCommand(ctx context.Context, client *framework.Client, path string,
 	command []string) error {
 	r.Client, r.Path, r.Command = client, path, command
@@ -103,7 +103,7 @@ func (r *Runner) killGrace(t time.Duration) (time.Duration, error) {
 			time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
-// passSignals returns the signals that are to be passed on, until stop is called. It notes a signal
+// passSignals returns the signals that are to be passed on, until stop is called. It records a signal
 // that ends this program before it passes it on.
 func (r *Runner) passSignals() (passed <-chan os.Signal, stop func()) {
 	received, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)

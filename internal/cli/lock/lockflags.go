@@ -44,7 +44,7 @@ func (o *lockFlags) addLockFlags(streams *cli.Streams, cmd *cobra.Command) {
 var deadlockModes = map[string]locks.DeadlockMode{"fail": locks.DeadlockFail, "report": locks.DeadlockReport,
 	"off": locks.DeadlockOff}
 
-// checkLockFlags returns an error if flags or NAMEs are bad, and notes the paths.
+// checkLockFlags returns an error if flags or NAMEs are bad, and keeps the paths.
 func (o *lockFlags) checkLockFlags(cmd *cobra.Command, names []string) error {
 	switch flags := cmd.Flags(); {
 	case flags.Changed("permits") && o.permits < 1:

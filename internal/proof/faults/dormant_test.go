@@ -22,10 +22,10 @@ type dormantContender struct {
 	client  *framework.Client // nil for a naive one
 	naive   *naiveHolder
 
-	held        *grant        // nil if the ask failed; of a naive one always
-	holds       bool          // the ask succeeded
+	held        *grant        // nil if the request failed; of a naive one always
+	holds       bool          // the request succeeded
 	waiterGrant chan *grant   // receives the waiter's grant
-	asked       chan struct{} // closed after the ask
+	asked       chan struct{} // closed after the request
 }
 
 // contendersOfEach is the number of contenders of each kind: those that know the fault's follower

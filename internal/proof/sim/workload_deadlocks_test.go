@@ -15,24 +15,24 @@ import (
 func init() { newWorkload["deadlocks"] = newDeadlocksWorkload }
 
 // deadlocksWorkload is several locks of all kinds that actors nest in random order. The calls
-// without a deadline end only if each deadlock is broken, and an ask that fails must have been in
+// without a deadline end only if each deadlock is broken, and a request that fails must have been in
 // one.
 type deadlocksWorkload struct {
 	workloadBase
 	lockers map[string]func(*actor) locks.Locker // by path
 
 	mu   sync.Mutex
-	asks map[askKey][]*trueAsk
+	asks map[requestKey][]*trueRequest
 }
 
-// askKey is how an ask describes itself in a deadlock.
-type askKey struct {
+// requestKey is how a request describes itself in a deadlock.
+type requestKey struct {
 	path, owner string
 	since       int64
 }
 
-// trueAsk is an ask and what it is made under.
-type trueAsk struct {
+// trueRequest is a request and what it is made under.
+type trueRequest struct {
 	began, ended time.Time // ended is zero while it waits
 	held         []*trueHold
 	failed       *locks.DeadlockError
@@ -54,7 +54,7 @@ const (
 
 func newDeadlocksWorkload(sim *simulation, spec workloadSpec) workload {
 	s := &deadlocksWorkload{workloadBase: workloadBase{sim, spec}, lockers: map[string]func(*actor) locks.Locker{},
-		asks: map[askKey][]*trueAsk{}}
+		asks: map[requestKey][]*trueRequest{}}
 	r := newRand(sim.plan.seed, spec.path)
 	kinds := []func(path string) func(*actor) locks.Locker{
 		func(path string) func(*actor) locks.Locker {
@@ -187,8 +187,8 @@ func (s *deadlocksWorkload) endHold(h *trueHold) {
 
 // lock asks, and checks a failure by a deadlock.
 func (s *deadlocksWorkload) lock(a *actor, ctx context.Context, path string, held []*trueHold) (*locks.Lease, error) {
-	ask := &trueAsk{began: time.Now(), held: held}
-	key := askKey{path, a.client.Config().Identity, ask.began.UnixNano()}
+	ask := &trueRequest{began: time.Now(), held: held}
+	key := requestKey{path, a.client.Config().Identity, ask.began.UnixNano()}
 	s.mu.Lock()
 	s.asks[key] = append(s.asks[key], ask)
 	s.mu.Unlock()
@@ -205,17 +205,17 @@ func (s *deadlocksWorkload) lock(a *actor, ctx context.Context, path string, hel
 	return lease, err
 }
 
-// checkDeadlock checks a deadlock by which an ask has failed. s.mu is held.
-func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueAsk, found *locks.DeadlockError) {
+// checkDeadlock checks a deadlock by which a request has failed. s.mu is held.
+func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueRequest, found *locks.DeadlockError) {
 	wrong := func(rule, format string, args ...any) {
 		s.sim.addViolation(s.path(), rule, "%s fails with %v: %s", a.name, found, fmt.Sprintf(format, args...))
 	}
-	asks := make([]*trueAsk, len(found.Cycle))
+	asks := make([]*trueRequest, len(found.Cycle))
 	var moment time.Time // when all of them waited
 	for i, d := range found.Cycle {
-		same := s.asks[askKey{d.Path, d.Owner, d.Since.UnixNano()}]
+		same := s.asks[requestKey{d.Path, d.Owner, d.Since.UnixNano()}]
 		if len(same) == 0 {
-			wrong("no false alarm", "there is no ask %v", d)
+			wrong("no false alarm", "there is no request %v", d)
 			return
 		}
 		asks[i] = same[0]
@@ -242,7 +242,7 @@ func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueAsk, found *lock
 		}
 		if other := asks[i]; other != failed && other.failed != nil &&
 			slices.ContainsFunc(other.failed.Cycle,
-				func(o locks.DeadlockedAsk) bool { return o.Number == found.Cycle[0].Number }) {
+				func(o locks.DeadlockedRequest) bool { return o.Number == found.Cycle[0].Number }) {
 			wrong("one ask fails", "%v has failed too", d)
 		}
 	}
@@ -273,7 +273,7 @@ func (s *deadlocksWorkload) checkDeadlock(a *actor, failed *trueAsk, found *lock
 	}
 }
 
-func holdsAll(a *trueAsk, paths []string) bool {
+func holdsAll(a *trueRequest, paths []string) bool {
 	for _, p := range paths {
 		if !slices.ContainsFunc(a.held, func(h *trueHold) bool { return h.path == p }) {
 			return false

@@ -190,7 +190,7 @@ func (s *screen) clear(row, column int) {
 	}
 }
 
-// keep notes which rows have changed since the last call.
+// keep records which rows have changed since the last call.
 func (s *screen) keep() {
 	if s.latest == nil {
 		s.latest = map[int]int{}

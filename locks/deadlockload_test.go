@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// crowd is many asks of one client. Half of them hold one lock as readers and ask for a lock that
+// crowd is many requests of one client. Half of them hold one lock as readers and ask for a lock that
 // another client holds, and the others hold one lock each and ask for the first.
 type crowd struct {
 	client *framework.Client
@@ -37,13 +37,13 @@ func newCrowd(t *testing.T, w *world, size int) *crowd {
 		}
 		lease := held(t, t.Context(), l)
 		c.leases = append(c.leases, lease)
-		c.asks = append(c.asks, askUnder(lease, wanted))
+		c.asks = append(c.asks, lockUnder(lease, wanted))
 		synctest.Wait() // it stands in line, before the next one
 	}
 	return c
 }
 
-// end releases all that the crowd holds, in the order in which its asks are granted.
+// end releases all that the crowd holds, in the order in which its requests are granted.
 func (c *crowd) end(t *testing.T) {
 	t.Helper()
 	released(t, c.slow)
@@ -70,9 +70,9 @@ func requestsOf(t *testing.T, w *world, c *framework.Client, during time.Duratio
 	return count.Load()
 }
 
-// TestAsksOfASessionShareTheirLooks has 100 asks without a deadlock, and then a deadlock among
+// TestRequestsOfASessionShareTheirScans has 100 requests without a deadlock, and then a deadlock among
 // them.
-func TestAsksOfASessionShareTheirLooks(t *testing.T) {
+func TestRequestsOfASessionShareTheirScans(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		many := newCrowd(t, w, 100)
 		time.Sleep(5 * time.Second)
@@ -80,9 +80,9 @@ func TestAsksOfASessionShareTheirLooks(t *testing.T) {
 
 		a, b := held(t, t.Context(), locks.NewMutex(many.client, "/locks/a")),
 			held(t, t.Context(), locks.NewMutex(many.client, "/locks/b"))
-		older := askUnder(a, locks.NewMutex(many.client, "/locks/b"))
+		older := lockUnder(a, locks.NewMutex(many.client, "/locks/b"))
 		time.Sleep(100 * time.Millisecond)
-		isDeadlock(t, <-askUnder(b, locks.NewMutex(many.client, "/locks/a")), "/locks/a", "/locks/b")
+		isDeadlock(t, <-lockUnder(b, locks.NewMutex(many.client, "/locks/a")), "/locks/a", "/locks/b")
 		released(t, b)
 		got := <-older
 		require.NoError(t, got.err)
@@ -93,9 +93,9 @@ func TestAsksOfASessionShareTheirLooks(t *testing.T) {
 	})
 }
 
-// TestASessionsLooksAreBounded has an ask before which 300 others wait for each other: a look takes
+// TestASessionsScansAreBounded has a request before which 300 others wait for each other: a look takes
 // six hundred requests.
-func TestASessionsLooksAreBounded(t *testing.T) {
+func TestASessionsScansAreBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")
 		slow := held(t, t.Context(), locks.NewMutex(other.Client, "/locks/slow"))
