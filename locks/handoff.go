@@ -129,7 +129,7 @@ func (h *localHandoff) acquireNodeIfNeeded() {
 // turn, or all get the error. It releases a node that nobody waits for.
 func (h *localHandoff) nodeAcquired(acquired context.Context, o handoffOutcome) {
 	if !h.passOutcome(acquired, o) {
-		o.lease.endLease(ErrReleased)
+		o.lease.endLease(ErrReleased, false)
 	}
 }
 
@@ -171,7 +171,7 @@ func (h *localHandoff) startSlice(node *Lease) {
 		}
 		h.node = nil
 		h.mu.Unlock()
-		current.endLease(nil)
+		current.endLease(nil, false)
 	})
 }
 
@@ -230,7 +230,7 @@ func (h *localHandoff) giveUp(w *handoffWaiter, element *list.Element) {
 	case o := <-w.outcome:
 		switch {
 		case o.lease != nil:
-			o.lease.endLease(ErrReleased)
+			o.lease.endLease(ErrReleased, false)
 		case o.abort != nil: // no other goroutine learns of the panic
 			o.abort()
 		}

@@ -237,7 +237,7 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 // deletion's answer, and returns nil without it. The release of a nested lease deletes no node, nor
 // does that of a turn which another turn of its slice follows.
 func (l *Lease) Release(ctx context.Context) error {
-	l.endLease(ErrReleased)
+	l.endLease(ErrReleased, false)
 	return failure.Wrap("release", l.path, l.release.wait(ctx, l.cleanupContext))
 }
 
@@ -261,19 +261,15 @@ func (r leaseRelease) wait(ctx context.Context,
 	return failure.Unconfirmed(r.deletion.Err())
 }
 
-// endLease ends the lease's context and then gives its nodes back. Only the first call has an
-// effect.
-func (l *Lease) endLease(cause error) { l.endAndGiveBack(cause, false) }
-
-// endAndGiveBack is endLease. If tellQueued is true, l.release also tells when the deletion is in
-// the connection's queue.
-func (l *Lease) endAndGiveBack(cause error, tellQueued bool) {
+// endLease ends the lease's context and then gives its nodes back. If tellQueued is true, l.release
+// also tells when the deletion is in the connection's queue. Only the first call has an effect.
+func (l *Lease) endLease(cause error, tellQueued bool) {
 	if ended := l.endUnmeasured(cause, tellQueued); ended != nil {
 		ended.measureEnd()
 	}
 }
 
-// endUnmeasured is endAndGiveBack without the measurement, which calls instruments of the user's.
+// endUnmeasured is endLease without the measurement, which calls instruments of the user's.
 // It returns the lease whose hold has ended, or nil: the caller calls its measureEnd when no mutex
 // is locked.
 func (l *Lease) endUnmeasured(cause error, tellQueued bool) (ended *Lease) {
@@ -323,7 +319,7 @@ func (l *Lease) standWithin(caller context.Context, outer *Lease) {
 func (l *Lease) watchEnd(maxHold time.Duration) *Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unwatch = context.AfterFunc(l.Context(), func() { l.endLease(nil) })
+	l.unwatch = context.AfterFunc(l.Context(), func() { l.endLease(nil, false) })
 	l.maxHold = maxHold
 	l.startLimit()
 	return l
@@ -334,7 +330,7 @@ func (l *Lease) startLimit() {
 	l.stopLimit()
 	if l.maxHold > 0 && !l.ended {
 		l.expires = time.Now().Add(l.maxHold)
-		l.limit = time.AfterFunc(l.maxHold, func() { l.endLease(ErrMaxHold) })
+		l.limit = time.AfterFunc(l.maxHold, func() { l.endLease(ErrMaxHold, false) })
 	}
 }
 
@@ -464,7 +460,7 @@ func releaseInBackground(parts []*Lease) partsDeletion {
 	for _, ofSession := range sessions {
 		all.Go(func() {
 			for _, p := range ofSession {
-				p.endAndGiveBack(ErrReleased, true)
+				p.endLease(ErrReleased, true)
 				select {
 				case <-p.release.queued:
 				case <-p.release.deletion.Done():

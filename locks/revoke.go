@@ -141,5 +141,5 @@ func (l *Lease) loseNodes(cause error) {
 	for owner.outer != nil {
 		owner = owner.outer
 	}
-	owner.endLease(cause)
+	owner.endLease(cause, false)
 }

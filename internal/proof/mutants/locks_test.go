@@ -276,7 +276,7 @@ var locksMutants = []mutant{
 		promise: "Goroutines that share a lock by local handoff exclude each other",
 		name:    "slice: who gives up leaves its turn to nobody", file: "locks/handoff.go",
 		test: "TestSliceIsNotPassedToCancelledWaiter",
-		old:  "\t\tcase o.lease != nil:\n\t\t\to.lease.endLease(ErrReleased)\n",
+		old:  "\t\tcase o.lease != nil:\n\t\t\to.lease.endLease(ErrReleased, false)\n",
 		new:  "\t\tcase o.lease != nil:\n",
 	},
 	{

@@ -7,11 +7,13 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,20 +31,10 @@ var (
 		"Mutex.Header": true, "Mutex.IsOwner": true, "Session.Done": true, "Session.Orphan": true}
 )
 
-// TestNamesExist looks up each exported name between backticks and in Go code, in README.md and in
-// docs without the decisions, which may name what was there when they were made.
+// TestNamesExist looks up each exported name between backticks and in Go code.
 func TestNamesExist(t *testing.T) {
 	public := publicPackages(t)
-	files := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		require.NoError(t, err)
-		for _, file := range found {
-			if name, _ := filepath.Rel(root, file); path.Dir(filepath.ToSlash(name)) != "docs/adr" {
-				files = append(files, name)
-			}
-		}
-	}
+	files := presentPages(t)
 	count := 0
 	check := func(file, code string) {
 		for _, name := range qualified.FindAllStringSubmatch(code, -1) {
@@ -86,6 +78,52 @@ func TestNamesExist(t *testing.T) {
 		}
 	}
 	require.Greater(t, count, 300)
+}
+
+// TestFilesExist looks for the files of Go code that pages name: by a path, or by a name that a file
+// of some package has.
+func TestFilesExist(t *testing.T) {
+	var paths []string // with a slash before each
+	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(file) == ".go" {
+			name, err := filepath.Rel(root, file)
+			paths = append(paths, "/"+filepath.ToSlash(name))
+			return err
+		}
+		return err
+	}))
+	named := regexp.MustCompile(`[\w./-]*\w\.go\b`)
+	count := 0
+	for _, file := range presentPages(t) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		for _, code := range span.FindAllStringSubmatch(fenced.ReplaceAllString(string(text), ""), -1) {
+			for _, name := range named.FindAllString(code[1], -1) {
+				count++
+				if !slices.ContainsFunc(paths, func(path string) bool { return strings.HasSuffix(path, "/"+name) }) {
+					t.Errorf("%s: there is no file %s", file, name)
+				}
+			}
+		}
+	}
+	require.Greater(t, count, 30)
+}
+
+// presentPages are README.md and its like, and docs without the decisions, which may name what was
+// there when they were made.
+func presentPages(t *testing.T) []string {
+	t.Helper()
+	files := []string{"README.md", "SECURITY.md", "CONTRIBUTING.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, file := range found {
+			if name, _ := filepath.Rel(root, file); path.Dir(filepath.ToSlash(name)) != "docs/adr" {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
 }
 
 // hasName reports whether one of the packages exports the name, and if member is not empty, whether
