@@ -15,5 +15,11 @@ func Context(ctx context.Context, bound time.Duration) (context.Context, context
 			bound = min(bound, left)
 		}
 	}
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), bound, fmt.Errorf("no answer within %v", bound))
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), bound, noAnswer(bound))
 }
+
+// noAnswer is the cause with which the context of a cleanup ends after its bound. Most cleanups end
+// before, so it makes its text only when it is asked for.
+type noAnswer time.Duration
+
+func (bound noAnswer) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(bound)) }
