@@ -2,6 +2,7 @@ package architecture
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,27 +15,65 @@ import (
 var (
 	declared = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	named    = regexp.MustCompile(`\bTest[A-Z]\w+`)
+	// packageOrTest finds a package's path between backticks, or a test.
+	packageOrTest = regexp.MustCompile("`[a-z][a-z/]*`|\\bTest[A-Z]\\w+")
 )
 
-// TestTablesNameExistingTests checks that the tests exist that the last cell of each row names.
-func TestTablesNameExistingTests(t *testing.T) {
-	exist := testNames(t)
-	for _, page := range []string{"guarantees.md", "curator.md"} {
-		text, err := os.ReadFile(filepath.Join("../../../docs", page))
-		require.NoError(t, err)
-		count := 0
-		for line := range strings.Lines(string(text)) {
-			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-			if len(cells) < 2 {
-				continue
-			}
-			for _, name := range named.FindAllString(cells[len(cells)-1], -1) {
-				require.True(t, exist[name], "%s: %s", page, name)
+// TestPromisesNameTheirTests checks that each promise of docs/guarantees.md that names tests names
+// existing ones, each after its package.
+func TestPromisesNameTheirTests(t *testing.T) {
+	exist := testsOfPackages(t)
+	text, err := os.ReadFile("../../../docs/guarantees.md")
+	require.NoError(t, err)
+	count := 0
+	for line := range strings.Lines(string(text)) {
+		_, tests, hasTests := strings.Cut(line, "<details><summary>Tests</summary>")
+		if !hasTests {
+			continue
+		}
+		require.Regexp(t, "^- .*[.)] $", strings.TrimSuffix(line, "<details><summary>Tests</summary>"+tests))
+		of := "" // the package that was named last
+		for _, word := range packageOrTest.FindAllString(tests, -1) {
+			switch {
+			case word == "`lockstep`":
+				of = "."
+			case strings.HasPrefix(word, "`"):
+				of = strings.Trim(word, "`")
+				if exist[of] == nil {
+					t.Errorf("%s has no tests, in: %s", word, line)
+				}
+			default:
 				count++
+				if !exist[of][word] {
+					t.Errorf("%s has no %s, in: %s", of, word, line)
+				}
 			}
 		}
-		require.Greater(t, count, 30, page)
 	}
+	require.Greater(t, count, 500)
+}
+
+// TestCuratorsTestsHaveCounterparts checks that the tests exist that the last cell of each row of
+// docs/curator.md names.
+func TestCuratorsTestsHaveCounterparts(t *testing.T) {
+	exist := map[string]bool{}
+	for _, tests := range testsOfPackages(t) {
+		maps.Copy(exist, tests)
+	}
+	text, err := os.ReadFile("../../../docs/curator.md")
+	require.NoError(t, err)
+	count := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) < 2 {
+			continue
+		}
+		for _, name := range named.FindAllString(cells[len(cells)-1], -1) {
+			require.True(t, exist[name], name)
+			count++
+		}
+	}
+	require.Greater(t, count, 30)
 }
 
 // link matches a link to another file, up to its anchor.
@@ -77,18 +116,28 @@ func TestEachPageIsListed(t *testing.T) {
 	}
 }
 
-// testNames returns the names of all tests of the module.
-func testNames(t *testing.T) map[string]bool {
-	exist := map[string]bool{}
+// testsOfPackages returns the names of the tests in each directory of the module, from its root.
+func testsOfPackages(t *testing.T) map[string]map[string]bool {
+	exist := map[string]map[string]bool{}
 	err := filepath.WalkDir("../../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		source, err := os.ReadFile(path)
-		for _, m := range declared.FindAllSubmatch(source, -1) {
-			exist[string(m[1])] = true
+		if err != nil {
+			return err
 		}
-		return err
+		dir, err := filepath.Rel("../../..", filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, m := range declared.FindAllSubmatch(source, -1) {
+			if exist[dir] == nil {
+				exist[dir] = map[string]bool{}
+			}
+			exist[dir][string(m[1])] = true
+		}
+		return nil
 	})
 	require.NoError(t, err)
 	return exist

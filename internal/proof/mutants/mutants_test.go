@@ -26,7 +26,7 @@ const root = "../../.."
 
 // mutant is the code without one safeguard of a promise.
 type mutant struct {
-	promise string // how its row in docs/guarantees.md begins
+	promise string // how it begins in docs/guarantees.md
 	name    string // unique within its list
 	file    string // from the module's root
 	old     string // occurs exactly once in the file
@@ -117,7 +117,7 @@ func TestMutantsFitThePromises(t *testing.T) {
 	for name, list := range lists {
 		for _, m := range list {
 			require.NotEmpty(t, m.promise, "%s: %s names no promise", name, m.name)
-			require.Contains(t, string(guarantees), "\n| "+m.promise, "%s: %s", name, m.name)
+			require.Contains(t, string(guarantees), "\n- "+m.promise, "%s: %s", name, m.name)
 		}
 	}
 }
