@@ -138,11 +138,11 @@ func wantWrong(t *testing.T, wrong []string, says string, about ...string) {
 	require.Contains(t, wrong[0], says)
 }
 
-func TestLoadSkipsFilesIgnoredByGo(t *testing.T) {
+func TestLoadSkipsWhatIsNoPartOfTheModule(t *testing.T) {
 	source := &fstest.MapFile{Data: []byte("package p\n")}
 	files, err := Load(fstest.MapFS{
 		"a/a.go": source, "a/testdata/b.go": source, ".hidden/c.go": source, "_d/d.go": source, "vendor/e/e.go": source,
-		"a/f.txt": source,
+		"a/f.txt": source, "bin/site/g.go": source,
 	})
 	require.NoError(t, err)
 	require.Len(t, files, 1)

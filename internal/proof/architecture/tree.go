@@ -42,15 +42,15 @@ func (f File) Base() string { return path.Base(f.Path) }
 func (f File) IsTest() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
 // Load parses all Go files of a module, without those that the go tool ignores: below testdata,
-// vendor and directories whose names begin with a dot or an underscore, and without the module of
-// programs with other libraries (docs/adr/0126).
+// vendor and directories whose names begin with a dot or an underscore. It leaves out what "make"
+// writes into bin, and the module of programs with other libraries (docs/adr/0126).
 func Load(module fs.FS) ([]File, error) {
 	var files []File
 	err := fs.WalkDir(module, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (ignored(d.Name()) || name == "docs/programs"):
+		case d.IsDir() && (ignored(d.Name()) || name == "bin" || name == "docs/programs"):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil
