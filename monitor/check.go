@@ -3,31 +3,31 @@ package monitor
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/joblayout"
-	"github.com/lockstep-go/lockstep/internal/queuelayout"
-	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // Report is the outcome of one look.
 type Report struct {
 	// Findings are the problems that the look has seen, in the order of Problems and then of paths.
 	Findings []Finding
-	// Locks are the locks, elections and claims that the look has seen, Jobs the jobs and Queues the
-	// queues. What could not be read is not among them: it is a finding.
+	// Locks are the locks, elections and claims that the look has seen, Jobs the jobs, Queues the
+	// queues and Runs the runs of workflows, without their steps. What could not be read is not among
+	// them: it is a finding.
 	Locks  []*locks.Report
 	Jobs   []scheduler.JobReport
 	Queues []queue.Report
+	Runs   []workflow.Info
 }
 
-// Check looks once at the locks, jobs and queues at and below root, which may be "/". It changes no
+// Check looks once at the locks, jobs, queues and workflows at and below root, which may be "/". It changes no
 // node. It does not find long holds and growing queues, which take several looks. A path that it
 // cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores
 // the options that concern several looks or events.
@@ -51,7 +51,7 @@ type Looker struct {
 	looker *rootLooker
 }
 
-// NewLooker returns a Looker for the locks, jobs and queues at and below root, which may be "/".
+// NewLooker returns a Looker for the locks, jobs, queues and workflows at and below root, which may be "/".
 // The error wraps framework.ErrInvalid or framework.ErrInvalidPath.
 func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, error) {
 	settings, err := newSettings(opts)
@@ -70,7 +70,7 @@ func (k *Looker) Look(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, failure.Wrap("check", k.root, err)
 	}
-	return Report{l.sortedFindings(), l.locks, l.jobs, l.queues}, nil
+	return Report{l.sortedFindings(), l.survey.Locks, l.survey.Jobs, l.survey.Queues, l.survey.Runs}, nil
 }
 
 func checkRoot(client *framework.Client, root string) error {
@@ -83,69 +83,37 @@ func checkRoot(client *framework.Client, root string) error {
 	return framework.ValidatePath(root)
 }
 
-// rootLooker looks at the locks, jobs and queues below a root. It remembers holders and the lengths
-// of queues, with which later looks compare.
+// rootLooker looks at the locks, jobs, queues and workflows below a root. It remembers holders and
+// the lengths of queues, with which later looks compare.
 type rootLooker struct {
+	client   *framework.Client
+	root     string
 	settings settings
 	locks    lockLooker
-	jobs     jobLooker
 	queues   queueLooker
 }
 
 func newRootLooker(client *framework.Client, root string, s settings) *rootLooker {
-	return &rootLooker{
-		settings: s,
-		locks:    lockLooker{client: client, root: root, settings: s, holders: map[string]knownHold{}},
-		jobs:     jobLooker{client: client, failedRuns: s.failedRuns},
-		queues:   queueLooker{client: client, settings: s, growth: map[string]queueGrowth{}},
-	}
+	return &rootLooker{client: client, root: root, settings: s,
+		locks:  lockLooker{settings: s, holders: map[string]knownHold{}},
+		queues: queueLooker{settings: s, growth: map[string]queueGrowth{}}}
 }
 
 // lookAtRoot looks once. at is the time of the look.
 func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult, error) {
-	l := newLookResult(at, k.settings.without)
-	schedulers, queues, asked, err := k.findDirectories(ctx, l)
-	if err == nil {
-		err = k.queues.lookAtQueues(ctx, l, queues)
+	seen, err := survey.Read(ctx, k.client, k.root, survey.Locks|survey.Jobs|survey.Queues|survey.Runs, nil)
+	l := newLookResult(at, k.settings.without, seen)
+	if err != nil {
+		return l, err
 	}
-	if err == nil {
-		err = k.jobs.lookAtJobs(ctx, l, schedulers)
+	for _, u := range seen.Unread {
+		l.addUnread(u.Part, u.Path, u.Err)
 	}
-	if err == nil {
-		err = k.locks.lookAtLocks(ctx, l, queues)
+	k.queues.judgeQueues(l)
+	judgeRuns(l, k.settings)
+	if err := judgeJobs(ctx, k.client, l, k.settings.failedRuns); err != nil {
+		return l, err
 	}
-	if err == nil {
-		err = k.locks.findDeadlocks(ctx, l, asked)
-	}
-	return l, err
-}
-
-// maxSearched is how many directories a look searches for schedulers and queues.
-const maxSearched = 100_000
-
-// findDirectories returns the paths of the schedulers and queues at and below the root, and of the
-// locks for which holders of other locks wait. It adds what it could not read to l.
-func (k *rootLooker) findDirectories(ctx context.Context,
-	l *lookResult) (schedulers, queues, asked []string, err error) {
-	layouts := []recipe.Layout{{Recognize: queuelayout.IsQueue, Own: queuelayout.OwnNames},
-		{Recognize: joblayout.HasLayout, Own: joblayout.OwnNodes()}, {Recognize: recipe.HasLockRequests}}
-	for found, err := range recipe.Find(ctx, k.locks.client, []string{k.locks.root}, maxSearched, layouts...) {
-		switch {
-		case err != nil:
-			err = errors.Join(l.addUnread(ctx, areaJobs, k.locks.root, err),
-				l.addUnread(ctx, areaQueues, k.locks.root, err))
-			if err != nil {
-				return nil, nil, nil, err
-			}
-		case found.Layout == 0:
-			queues = append(queues, found.Path)
-		case found.Layout == 1:
-			schedulers = append(schedulers, found.Path)
-		default:
-			if lock, ok := strings.CutSuffix(found.Path, recipe.LockRequestsSuffix); ok {
-				asked = append(asked, lock)
-			}
-		}
-	}
-	return schedulers, queues, asked, nil
+	k.locks.judgeLocks(l) // last: there may be more of them than a look has findings
+	return l, findDeadlocks(ctx, k.client, l, k.root)
 }

@@ -2,7 +2,7 @@
 // when it ends.
 //
 // Run a [Monitor] in several processes. One of them leads; the others stand by. At an interval the
-// leader reads all locks, jobs and queues below the path: this is a look. A problem that looks see
+// leader reads all locks, jobs, queues and workflows below the path: this is a look. A problem that looks see
 // is a [Finding]: many waiters, a long hold, an overdue job, a growing queue and so on; see
 // [Problem]. A finding begins after several looks in a row have seen it, and ends after several
 // looks in a row without it ([WithHysteresis]). The leader reports each begin and each end as an

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/moduleonly"
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -54,6 +55,18 @@ const (
 	ProblemDeadLetters Problem = "dead letters"
 )
 
+// The problems of workflows: a look has one finding of each for all runs at a path.
+const (
+	// ProblemFailedRuns: more runs have failed than WithFailedWorkflows allows. A run that another run
+	// has started does not count: its parent learns of the failure, and decides. The finding ends when
+	// the runs are retried or removed.
+	ProblemFailedRuns Problem = "failed runs"
+	// ProblemUntakenRun: a run could go on, and no member has taken it, and its record is as old as
+	// WithUntakenRun says: no member that lives executes its kind, all are busy, or its item was
+	// deleted.
+	ProblemUntakenRun Problem = "untaken run"
+)
+
 // The problems of looks.
 const (
 	// ProblemUnread: a look could not read a path: the monitor's credentials do not permit it, this
@@ -63,27 +76,20 @@ const (
 	ProblemLeftOut Problem = "left out"
 )
 
-// lookArea is a part of a look. Each problem is found in one area. If a look could not read a path
-// in an area, the area's findings at and below that path stay as they were.
-type lookArea int
-
-const (
-	areaLooks lookArea = iota
-	areaLocks
-	areaJobs
-	areaQueues
-)
-
-func areaOf(p Problem) lookArea {
+// areaOf returns the part of the survey in which a problem is found, or 0 for the problems of looks. If
+// a look could not read a path of that part, the findings at and below that path stay as they were.
+func areaOf(p Problem) survey.Part {
 	switch p {
 	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemDeadlock, ProblemSession:
-		return areaLocks
+		return survey.Locks
 	case ProblemGrowing, ProblemOldItem, ProblemFailingItem, ProblemHeldItem, ProblemDeadLetters:
-		return areaQueues
+		return survey.Queues
+	case ProblemFailedRuns, ProblemUntakenRun:
+		return survey.Runs
 	case ProblemUnread, ProblemLeftOut:
-		return areaLooks
+		return 0
 	}
-	return areaJobs
+	return survey.Jobs
 }
 
 func init() {
@@ -99,7 +105,7 @@ var problems = []Problem{
 	Problem(scheduler.ProblemFailed),
 	Problem(scheduler.ProblemMissed), Problem(scheduler.ProblemSchedule), ProblemGrowing, ProblemOldItem,
 	ProblemFailingItem, ProblemHeldItem,
-	ProblemDeadLetters, ProblemUnread, ProblemLeftOut,
+	ProblemDeadLetters, ProblemFailedRuns, ProblemUntakenRun, ProblemUnread, ProblemLeftOut,
 }
 
 // Finding is a problem at one path. Path and Text may hold what other programs have written: escape
@@ -107,15 +113,19 @@ var problems = []Problem{
 type Finding struct {
 	Problem Problem `json:"problem"`
 	// Path is the path of the lock (for ProblemDeadlock, of the one for which that ask waits) or
-	// the queue, the JobPath of a job (scheduler.JobReport), or the path that could not be read.
+	// the queue, the JobPath of a job (scheduler.JobReport), the path of Workflows, or the path that
+	// could not be read.
 	// For ProblemSession it is the session's number.
 	Path string `json:"path"`
-	// Node is the node of the holder, the contender or the item that the finding is about, or "".
+	// Node is the node of the holder, the contender or the item that the finding is about, or "". For
+	// runs it is the path of the Workflows and the id of the run that the text names.
 	Node string `json:"node,omitempty"`
 	// Since is when the problem began, as far as a look can tell, or the zero time: for
 	// ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
 	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
-	// for ProblemDeadlock when the request has begun that comes first in the text, by its own clock.
+	// for ProblemDeadlock when the request has begun that comes first in the text, by its own clock, for
+	// ProblemFailedRuns when the first of the runs has failed, for ProblemUntakenRun when the record of the
+	// run that waits for the longest time has changed.
 	Since time.Time `json:"since,omitzero"`
 	// Text describes the problem, without the path.
 	Text string `json:"text"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -16,10 +17,8 @@ import (
 // beside its text.
 const pathOverhead = 4
 
-// lockLooker looks at locks, elections and claims.
+// lockLooker judges locks, elections and claims.
 type lockLooker struct {
-	client   *framework.Client
-	root     string
 	settings settings
 	holders  map[string]knownHold // by the holder's node
 }
@@ -45,7 +44,7 @@ func (w *lockLooker) resumeHold(f Finding) {
 // has not read. It forgets them after a time, since they may have ended.
 func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) {
 	for node, hold := range w.holders {
-		if _, seen := present[node]; seen || !l.isUnread(areaLocks, node) {
+		if _, seen := present[node]; seen || !l.isUnread(survey.Locks, node) {
 			continue
 		}
 		if hold.seen.IsZero() {
@@ -57,22 +56,15 @@ func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) 
 	}
 }
 
-// lookAtLocks looks at all locks below the root. queues are the paths of queues: the consumers of a
-// strict queue stand in the line of a lock in its directory, and do not count as waiters.
-func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []string) error {
+// judgeLocks finds the problems of locks. The consumers of a strict queue stand in the line of a lock
+// in its directory, and do not count as waiters.
+func (w *lockLooker) judgeLocks(l *lookResult) {
 	isQueue := map[string]bool{}
-	for _, path := range queues {
+	for _, path := range l.survey.QueuePaths {
 		isQueue[path] = true
 	}
 	present, sessions := map[string]knownHold{}, map[framework.SessionID]int{}
-	for r, err := range locks.List(ctx, w.client, w.root) {
-		if err != nil {
-			if err := l.addUnread(ctx, areaLocks, w.root, err); err != nil {
-				return err
-			}
-			continue
-		}
-		l.locks = append(l.locks, r)
+	for _, r := range l.survey.Locks {
 		w.countBytes(r, sessions)
 		w.findFaults(l, r)
 		parent, _ := znode.Split(r.Path)
@@ -92,32 +84,29 @@ func (w *lockLooker) lookAtLocks(ctx context.Context, l *lookResult, queues []st
 		}
 	}
 	slices.SortFunc(l.waiting, func(a, b lockWaiters) int { return b.waiters - a.waiters })
-	return nil
 }
 
-// findDeadlocks finds the deadlocks that last, among the asks for these locks and what they lead
-// to.
-func (w *lockLooker) findDeadlocks(ctx context.Context, l *lookResult, asked []string) error {
-	if len(asked) == 0 || slices.Contains(w.settings.without, ProblemDeadlock) {
+// findDeadlocks finds the deadlocks that last, among the requests for locks and what they lead to.
+func findDeadlocks(ctx context.Context, client *framework.Client, l *lookResult, root string) error {
+	requested := l.survey.Requested
+	if len(requested) == 0 || slices.Contains(l.without, ProblemDeadlock) {
 		return nil
 	}
-	deadlocks, err := locks.DeadlocksAt(ctx, w.client, asked...)
-	if err != nil {
-		if err := l.addUnread(ctx, areaLocks, w.root, err); err != nil {
-			return err
-		}
+	deadlocks, err := locks.DeadlocksAt(ctx, client, requested...)
+	if err := l.addUnreadOf(ctx, survey.Locks, root, err); err != nil {
+		return err
 	}
 	for _, d := range deadlocks {
 		if !d.Lasting {
 			continue
 		}
-		asks := make([]string, len(d.Cycle))
+		requests := make([]string, len(d.Cycle))
 		for i, a := range d.Cycle {
-			asks[i] = a.String()
+			requests[i] = a.String()
 		}
 		l.addFinding(Finding{Problem: ProblemDeadlock, Path: d.Cycle[0].Path, Node: d.Cycle[0].Node,
 			Since: d.Cycle[0].Since},
-			"%d holders wait for each other, and only report it: %s", len(d.Cycle), strings.Join(asks, "; "))
+			"%d holders wait for each other, and only report it: %s", len(d.Cycle), strings.Join(requests, "; "))
 	}
 	return nil
 }

@@ -12,9 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
 	"github.com/lockstep-go/lockstep/internal/stored"
-	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/queue"
-	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/internal/survey"
 )
 
 const (
@@ -40,16 +38,14 @@ type lookResult struct {
 	unread    []unreadPath
 	overflow  bool // the look found more than maxFound problems; the rest is not in findings
 
-	locks   []*locks.Report // what was seen
-	jobs    []scheduler.JobReport
-	queues  []queue.Report
+	survey  *survey.Survey
 	waiting []lockWaiters // the locks with waiters, those with the most first
 	items   []queueItems  // the longest queues first
 }
 
 // unreadPath is a path at and below which a look has not read an area.
 type unreadPath struct {
-	area lookArea
+	area survey.Part
 	path string
 }
 
@@ -69,8 +65,9 @@ type queueItems struct {
 	held                 time.Duration
 }
 
-func newLookResult(at time.Time, without []Problem) *lookResult {
-	return &lookResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{}}
+func newLookResult(at time.Time, without []Problem, seen *survey.Survey) *lookResult {
+	return &lookResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{},
+		survey: seen}
 }
 
 // addFinding adds a finding with this text, unless its problem is one of WithoutProblems or the
@@ -88,28 +85,31 @@ func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 	}
 }
 
-// addUnread adds a finding for each path that err, which may be several joined errors, says could
-// not be read; path stands for those that name none. It returns an error if the whole look has
-// failed: ctx has ended, or later reads would fail, too.
-func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, err error) error {
+// addUnread adds a finding for the path that the error says could not be read; path stands for it
+// if the error names none.
+func (l *lookResult) addUnread(area survey.Part, path string, err error) {
+	problem := ProblemUnread
+	var op *framework.OpError
+	if errors.As(err, &op) {
+		path = op.Path
+	} else if errors.Is(err, framework.ErrTooLarge) {
+		problem = ProblemLeftOut
+	}
+	l.unread = append(l.unread, unreadPath{area, path})
+	l.addFinding(Finding{Problem: problem, Path: path}, "%v", err)
+}
+
+// addUnreadOf is addUnread with the joined errors of a read behind the survey. It returns an error if
+// the whole look has failed.
+func (l *lookResult) addUnreadOf(ctx context.Context, area survey.Part, path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	for _, e := range failure.SplitJoined(err) {
-		var op *framework.OpError
-		switch {
-		case ctx.Err() != nil:
-			return failure.Ended(ctx)
-		case failure.IsTransient(e), errors.Is(e, framework.ErrClosed), errors.Is(e, framework.ErrAuthFailed),
-			errors.Is(e, framework.ErrInvalidPath):
-			return e
-		case errors.As(e, &op):
-			l.unread = append(l.unread, unreadPath{area, op.Path})
-			l.addFinding(Finding{Problem: ProblemUnread, Path: op.Path}, "%v", e)
-		case errors.Is(e, framework.ErrTooLarge):
-			l.unread = append(l.unread, unreadPath{area, path})
-			l.addFinding(Finding{Problem: ProblemLeftOut, Path: path}, "%v", e)
-		default:
-			l.unread = append(l.unread, unreadPath{area, path})
-			l.addFinding(Finding{Problem: ProblemUnread, Path: path}, "%v", e)
+		if ends := survey.EndedBy(ctx, e); ends != nil {
+			return ends
 		}
+		l.addUnread(area, path, e)
 	}
 	return nil
 }
@@ -117,14 +117,16 @@ func (l *lookResult) addUnread(ctx context.Context, area lookArea, path string, 
 // isUndecided reports whether a finding that the look has not seen may persist: the look has not
 // read its path, found too much, or needs more looks to decide.
 func (l *lookResult) isUndecided(k findingKey) bool {
-	return l.overflow || l.undecided[k] || l.isUnread(areaOf(k.problem), k.path) ||
-		k.problem == ProblemSession && l.isUnread(areaOf(k.problem), "")
+	area := areaOf(k.problem)
+	return l.overflow || l.undecided[k] || l.isUnread(area, k.path) ||
+		(k.problem == ProblemSession || area == survey.Runs) && l.isUnread(area, "")
 }
 
 // isUnread reports whether the look has not read a path in an area, or with "" any path.
-func (l *lookResult) isUnread(area lookArea, path string) bool {
+func (l *lookResult) isUnread(area survey.Part, path string) bool {
 	return slices.ContainsFunc(l.unread, func(u unreadPath) bool {
-		return u.area == area && (u.path == "/" || path == "" || path == u.path || strings.HasPrefix(path, u.path+"/"))
+		return u.area&area != 0 &&
+			(u.path == "/" || path == "" || path == u.path || strings.HasPrefix(path, u.path+"/"))
 	})
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/survey"
+
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -57,8 +59,8 @@ func TestUndecidedProblemsAreForgotten(t *testing.T) {
 	h := newHysteresis(s)
 	open := []openFinding{{Finding: Finding{Problem: ProblemWaiters, Path: "/locks/open"}, ID: "1"}}
 	for look := range 1000 {
-		l := newLookResult(time.Now(), nil)
-		l.unread = []unreadPath{{areaLocks, "/"}}
+		l := newLookResult(time.Now(), nil, &survey.Survey{})
+		l.unread = []unreadPath{{survey.Locks, "/"}}
 		for i := range 20 {
 			l.addFinding(Finding{Problem: ProblemWaiters, Path: fmt.Sprintf("/locks/order-%d-%d", look, i)}, "11 wait")
 		}

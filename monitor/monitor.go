@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Monitor looks at the locks, jobs and queues at and below a root while it leads among the monitors
+// Monitor looks at the locks, jobs, queues and workflows at and below a root while it leads among the monitors
 // of its path.
 type Monitor struct {
 	client   *framework.Client
@@ -25,7 +25,7 @@ type Monitor struct {
 	tel      *telemetry
 }
 
-// New returns a monitor of the locks, jobs and queues at and below root, which may be "/". Below
+// New returns a monitor of the locks, jobs, queues and workflows at and below root, which may be "/". Below
 // path the monitors of this root elect their leader and keep the record of their findings. Give the
 // same path and root to all monitors that replace each other. New sends no request.
 func New(client *framework.Client, path, root string, opts ...Option) *Monitor {

@@ -15,30 +15,32 @@ type Option func(*settings) error
 
 // settings are the values of the options.
 type settings struct {
-	interval      time.Duration
-	beginAfter    int // looks in a row
-	endAfter      int // looks in a row
-	waiters       int
-	longHold      time.Duration
-	failedRuns    int
-	oldItem       time.Duration
-	failingItem   int
-	heldItem      time.Duration
-	deadLetters   int
-	growthLooks   int
-	growthItems   int
-	sessionBytes  int
-	without       []Problem
-	onEvent       func(context.Context, Event) error
-	eventTimeout  time.Duration
-	eventAttempts int
+	interval        time.Duration
+	beginAfter      int // looks in a row
+	endAfter        int // looks in a row
+	waiters         int
+	longHold        time.Duration
+	failedRuns      int
+	oldItem         time.Duration
+	failingItem     int
+	heldItem        time.Duration
+	deadLetters     int
+	failedWorkflows int
+	untakenRun      time.Duration
+	growthLooks     int
+	growthItems     int
+	sessionBytes    int
+	without         []Problem
+	onEvent         func(context.Context, Event) error
+	eventTimeout    time.Duration
+	eventAttempts   int
 }
 
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
 		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1,
 		oldItem:     time.Hour,
-		failingItem: DefaultFailingItem, heldItem: DefaultHeldItem,
+		failingItem: DefaultFailingItem, heldItem: DefaultHeldItem, untakenRun: 5 * time.Minute,
 		growthLooks: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
 	}, opts)
 }
@@ -118,6 +120,18 @@ func WithHeldItem(d time.Duration) Option {
 // WithDeadLetters sets how many dead letters a queue may have. Default 0.
 func WithDeadLetters(n int) Option {
 	return atLeast("WithDeadLetters", n, 0, func(s *settings) { s.deadLetters = n })
+}
+
+// WithFailedWorkflows sets how many failed runs the Workflows at a path may have. Default 0.
+func WithFailedWorkflows(n int) Option {
+	return atLeast("WithFailedWorkflows", n, 0, func(s *settings) { s.failedWorkflows = n })
+}
+
+// WithUntakenRun sets for how long a run that could go on may be without a member, from the latest
+// change of its record: a run whose member has died after that time counts at once, until another
+// member takes it. Default 5 minutes.
+func WithUntakenRun(d time.Duration) Option {
+	return atLeast("WithUntakenRun", d, 1, func(s *settings) { s.untakenRun = d })
 }
 
 // WithGrowth sets when a growing queue is a finding: each of this many looks in a row has found

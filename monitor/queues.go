@@ -1,21 +1,16 @@
 package monitor
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// queueLooker looks at queues.
+// queueLooker judges queues.
 type queueLooker struct {
-	client   *framework.Client
 	settings settings
 	growth   map[string]queueGrowth // by the queue's path, as of the latest look that could read the queue
 }
@@ -28,22 +23,15 @@ type queueGrowth struct {
 	since time.Time // when that look was
 }
 
-// lookAtQueues looks at the queues at these paths.
-func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []string) error {
+// judgeQueues finds the problems of queues.
+func (w *queueLooker) judgeQueues(l *lookResult) {
 	grown := map[string]queueGrowth{}
-	var ended error // why the look cannot go on
-	err := queuelayout.InspectMany(ctx, w.client, paths, func(report any, err error) {
-		r := report.(queue.Report)
-		if err != nil {
-			if ended == nil {
-				ended = l.addUnread(ctx, areaQueues, r.Path, err)
-			}
-			if before, known := w.growth[r.Path]; known {
-				grown[r.Path] = before
-			}
-			return
+	for _, path := range l.survey.QueuePaths { // one that could not be read stays as it was
+		if before, known := w.growth[path]; known {
+			grown[path] = before
 		}
-		l.queues = append(l.queues, r)
+	}
+	for _, r := range l.survey.Queues {
 		q := queueItems{path: r.Path, items: r.Items, delayed: r.Delayed, dead: r.Dead}
 		q.attempts = r.Retried.Attempts
 		if !r.Oldest.IsZero() {
@@ -55,13 +43,9 @@ func (w *queueLooker) lookAtQueues(ctx context.Context, l *lookResult, paths []s
 		w.judgeItems(l, q, r)
 		l.items = append(l.items, q)
 		grown[r.Path] = w.judgeQueue(l, q)
-	})
-	if err = cmp.Or(err, ended); err != nil {
-		return err
 	}
 	w.growth = grown
 	slices.SortFunc(l.items, func(a, b queueItems) int { return b.items + b.delayed - a.items - a.delayed })
-	return nil
 }
 
 // judgeItems finds an item that fails again and again, and one that a consumer has had for long.

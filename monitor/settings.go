@@ -13,16 +13,18 @@ type Settings struct {
 	Interval *time.Duration
 	// BeginAfter and EndAfter are the looks of WithHysteresis.
 	BeginAfter, EndAfter *int
-	// Waiters, LongHold, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters and SessionBytes are
-	// the thresholds of the options of these names.
-	Waiters      *int
-	LongHold     *time.Duration
-	FailedRuns   *int
-	OldItem      *time.Duration
-	FailingItem  *int
-	HeldItem     *time.Duration
-	DeadLetters  *int
-	SessionBytes *int
+	// Waiters, LongHold, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters, FailedWorkflows,
+	// UntakenRun and SessionBytes are the thresholds of the options of these names.
+	Waiters         *int
+	LongHold        *time.Duration
+	FailedRuns      *int
+	OldItem         *time.Duration
+	FailingItem     *int
+	HeldItem        *time.Duration
+	DeadLetters     *int
+	FailedWorkflows *int
+	UntakenRun      *time.Duration
+	SessionBytes    *int
 	// GrowthLooks and GrowthItems are those of WithGrowth.
 	GrowthLooks, GrowthItems *int
 	// Without are the problems that the monitor ignores: the texts of constants of Problem.
@@ -56,6 +58,8 @@ func WithSettings(given Settings) Option {
 		number(given.FailingItem, WithFailingItem)
 		duration(given.HeldItem, WithHeldItem)
 		number(given.DeadLetters, WithDeadLetters)
+		number(given.FailedWorkflows, WithFailedWorkflows)
+		duration(given.UntakenRun, WithUntakenRun)
 		number(given.SessionBytes, WithSessionBytes)
 		number(given.GrowthLooks, func(n int) Option { return WithGrowth(n, s.growthItems) })
 		number(given.GrowthItems, func(n int) Option {

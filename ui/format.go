@@ -105,10 +105,15 @@ type link struct {
 	Href, Full, Dir, Leaf string
 }
 
-// linkTo links to a page about a path. It leaves out the section's prefix.
+// linkTo links to a page about a path, or to the list of the runs there. It leaves out the section's
+// prefix.
 func linkTo(page, path, prefix string) link {
 	l := link{Full: plain(path)}
-	if page != "" {
+	switch page {
+	case "":
+	case "workflows":
+		l.Href = "workflows?q=" + url.QueryEscape(path)
+	default:
 		l.Href = page + "?path=" + url.QueryEscape(path)
 	}
 	rest := strings.TrimPrefix(path, prefix)

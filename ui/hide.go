@@ -44,12 +44,17 @@ func hideReport(r *monitor.Report) {
 			*last = hiddenText
 		}
 	}
+	for i := range r.Runs {
+		hideRun(&r.Runs[i])
+	}
 	for i := range r.Findings {
 		switch f := &r.Findings[i]; f.Problem {
 		case monitor.Problem(scheduler.ProblemFailed):
 			f.Text = "the latest run failed; its error is hidden"
 		case monitor.ProblemFailingItem:
 			f.Text = "an item has come back again and again; its error is hidden"
+		case monitor.ProblemFailedRuns:
+			f.Text = "runs have failed; their errors are hidden"
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipenode"
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
@@ -32,9 +33,8 @@ type snapshot struct {
 	sent   int64 // requests of the look
 	monitor.Report
 	barriers []*barrier.Report
-	runs     []workflow.Info
 	findings []finding
-	unread   []string // what could not be read of barriers and runs
+	unread   []string // what could not be read of barriers
 	places   placeCounts
 
 	// claims of other recipes are not in locks, but in Locks: a session holds them, too
@@ -212,8 +212,13 @@ func (h *hub) look() *snapshot {
 	s := &snapshot{at: time.Now(), locksAt: map[string]*locks.Report{}, problemsAt: map[string][]finding{}}
 	before := h.client.Status().Requests
 	s.Report, s.failed = h.looker.Look(ctx)
-	if s.failed == nil {
-		s.failed = h.readOthers(ctx, s)
+	if s.failed == nil { // no monitor looks at barriers
+		var seen *survey.Survey
+		seen, s.failed = survey.Read(ctx, h.client, h.root, survey.Barriers, nil)
+		s.barriers = seen.Barriers
+		for _, u := range seen.Unread {
+			s.unread = append(s.unread, u.Err.Error())
+		}
 	}
 	if s.failed == nil && s.at.Sub(h.places.at) >= countInterval {
 		h.places = placeCounts{s.at, h.countFound(ctx, members.Find), h.countFound(ctx, registry.Find),
@@ -228,10 +233,11 @@ func (h *hub) look() *snapshot {
 	}
 	if h.hideData {
 		hideReport(&s.Report)
-		for i := range s.runs {
-			hideRun(&s.runs[i])
-		}
 	}
+	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.Runs, func(a, b workflow.Info) int {
+		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
+	})
 	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
 		s.failed = errStalled
 	}
@@ -258,47 +264,6 @@ func (h *hub) look() *snapshot {
 		}
 	}
 	return s
-}
-
-// readOthers reads the recipes that no monitor looks at. It returns an error only if all further
-// reads would fail, too.
-func (h *hub) readOthers(ctx context.Context, s *snapshot) error {
-	note := func(err error) error {
-		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) {
-			return err
-		}
-		s.unread = append(s.unread, err.Error())
-		return nil
-	}
-	for r, err := range barrier.List(ctx, h.client, h.root) {
-		if err == nil {
-			s.barriers = append(s.barriers, r)
-		} else if err := note(err); err != nil {
-			return err
-		}
-	}
-	for path, err := range workflow.Find(ctx, h.client, h.root) {
-		if err != nil {
-			if err := note(err); err != nil {
-				return err
-			}
-			continue
-		}
-		w := workflow.New(h.client, path)
-		for info, err := range w.List(ctx) {
-			if err == nil {
-				s.runs = append(s.runs, info)
-			} else if err := note(err); err != nil {
-				return err
-			}
-		}
-		_ = w.Close(ctx) // it has put nothing
-	}
-	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
-	slices.SortFunc(s.runs, func(a, b workflow.Info) int {
-		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
-	})
-	return nil
 }
 
 // countFound counts what a recipe finds below the root.

@@ -49,7 +49,7 @@ func (u *UI) findingViewOf(f finding) findingView {
 
 func buildOverview(u *UI, _ request, s *snapshot) (built, error) {
 	v := overviewView{NumJobs: len(s.Jobs), NumQueues: len(s.Queues), NumBarriers: len(s.barriers),
-		NumRuns: len(s.runs), Unread: s.unread}
+		NumRuns: len(s.Runs), Unread: s.unread}
 	for _, f := range s.findings {
 		if f.Severity == bad {
 			v.Stopped = append(v.Stopped, u.findingViewOf(f))
@@ -88,7 +88,7 @@ func buildOverview(u *UI, _ request, s *snapshot) (built, error) {
 	v.NumLocks, v.NumElections = len(lockRows), len(elections)
 	v.Locks, v.Elections = lockRows[:min(len(lockRows), glanceRows)], elections[:min(len(elections), glanceRows)]
 	v.Jobs, v.Queues = jobs[:min(len(jobs), glanceRows)], queues[:min(len(queues), glanceRows)]
-	for i, r := range s.runs {
+	for i, r := range s.Runs {
 		if i < glanceRows {
 			v.Runs = append(v.Runs, workflowRowOf(r))
 		}

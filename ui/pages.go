@@ -13,7 +13,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
-	"github.com/lockstep-go/lockstep/workflow"
 )
 
 // To add a page: write a view, which is what its template shows; a function that builds it from a
@@ -205,10 +204,6 @@ func navOf(s *snapshot, section string, overview bool) []navItem {
 		}
 		return count(n)
 	}
-	failedRuns := severity("")
-	if slices.ContainsFunc(s.runs, func(r workflow.Info) bool { return r.State == workflow.Failed }) {
-		failedRuns = warn
-	}
 	byPage := map[string][]finding{}
 	for _, f := range s.findings {
 		byPage[f.Page] = append(byPage[f.Page], f)
@@ -220,7 +215,8 @@ func navOf(s *snapshot, section string, overview bool) []navItem {
 		{Name: "Jobs", Href: "jobs", Icon: "jobs", Count: count(len(s.Jobs)), Worst: worst(byPage["job"])},
 		{Name: "Queues", Href: "queues", Icon: "queues", Count: count(len(s.Queues)), Worst: worst(byPage["queue"])},
 		{Name: "Barriers", Href: "barriers", Icon: "barriers", Count: count(len(s.barriers))},
-		{Name: "Workflows", Href: "workflows", Icon: "workflows", Count: count(len(s.runs)), Worst: failedRuns},
+		{Name: "Workflows", Href: "workflows", Icon: "workflows", Count: count(len(s.Runs)),
+			Worst: worst(byPage["workflows"])},
 		{Name: "Members", Href: "members", Icon: "members", Count: counts(s.places.groups)},
 		{Name: "Services", Href: "services", Icon: "services", Count: counts(s.places.services)},
 		{Name: "Configuration", Href: "configuration", Icon: "configuration", Count: counts(s.places.values)},

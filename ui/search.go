@@ -52,7 +52,7 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 				add(linkTo("", r.Path, u.root), string(r.Kind), "")
 			}
 		}
-		for _, r := range s.runs {
+		for _, r := range s.Runs {
 			if row := workflowRowOf(r); row.matches(wanted) {
 				l := linkTo("workflow", r.Path, u.root)
 				l.Leaf, l.Href = r.ID, l.Href+"&id="+urlQuery(r.ID)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -13,7 +14,7 @@ func runWeight(r workflow.Info) int {
 	switch {
 	case r.State == workflow.Failed:
 		return 4
-	case r.State == workflow.Active && r.Taken == nil && r.TakenErr == nil:
+	case survey.IsUntaken(r):
 		return 3
 	case r.Failures > 0:
 		return 2
@@ -38,7 +39,7 @@ func workflowRowOf(r workflow.Info) workflowRow {
 		row.Mark = bad
 	case r.State == workflow.Done:
 		row.Mark = good
-	case r.State == workflow.Active && r.Taken == nil && r.TakenErr == nil:
+	case survey.IsUntaken(r):
 		row.Mark, row.State = warn, "no member"
 	case r.State == workflow.Active:
 		row.Mark = busy
@@ -64,7 +65,7 @@ func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 	var rows []workflowRow
 	var v workflowsView
 	runs := []workflow.Info{}
-	for _, r := range s.runs {
+	for _, r := range s.Runs {
 		rows, runs = append(rows, workflowRowOf(r)), append(runs, r)
 		if r.State == workflow.Failed {
 			v.Failed++
@@ -102,7 +103,7 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 		return info, err
 	})
 	if err != nil {
-		if i := slices.IndexFunc(s.runs, func(r workflow.Info) bool { return r.Path == path && r.ID == id }); i < 0 {
+		if i := slices.IndexFunc(s.Runs, func(r workflow.Info) bool { return r.Path == path && r.ID == id }); i < 0 {
 			return built{}, missing("run", path+" "+id)
 		}
 		return built{}, err

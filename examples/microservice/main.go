@@ -1,6 +1,6 @@
 // Command microservice is an HTTP service with several replicas. The leader gives each order a
 // number of its own, even if replicas fail. All replicas send receipts, from a queue. One replica
-// reports on schedule, and one monitors the locks, jobs and queues. Each serves a web page of them.
+// reports on schedule, and one monitors the locks, jobs, queues and workflows. Each serves a web page of them.
 // lockstep.Run runs the parts; OpenTelemetry and Prometheus observe them.
 //
 //	go run ./examples/microservice

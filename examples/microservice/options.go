@@ -27,7 +27,7 @@ func parse(args []string) (o options, err error) {
 		"where the first replica listens; the others take the ports that follow")
 	f.IntVar(&o.replicas, "replicas", 2, "how many replicas to run in this process")
 	f.StringVar(&o.report, "report", "*/10 * * * * *", "when to log the number of orders, as a cron expression")
-	f.DurationVar(&o.lookInterval, "look", 30*time.Second, "how often to check the locks, jobs and queues; at least 1s")
+	f.DurationVar(&o.lookInterval, "look", 30*time.Second, "how often to check the locks, jobs, queues and workflows; at least 1s")
 	f.StringVar(&o.spans, "spans", "", "write spans to this file, one JSON object a line")
 	if o.servers, err = demo.ParseFlags(f, "An HTTP service of which one replica leads.", args); err != nil {
 		return o, err

@@ -34,7 +34,7 @@ func (r *replica) help(w http.ResponseWriter, asked *http.Request) {
 		{"curl http://%s/status", "whether this replica leads, and the leader's address"},
 		{"curl http://%s/readyz", "whether this replica is ready, and if not, why"},
 		{"curl http://%s/metrics", "this replica's metrics, for Prometheus"},
-		{"http://%s/lockstep/", "a web page of locks, jobs and queues, for a browser"}} {
+		{"http://%s/lockstep/", "a web page of locks, jobs, queues and workflows, for a browser"}} {
 		fmt.Fprintf(w, "  %-48s %s\n", fmt.Sprintf(try[0], asked.Host), try[1])
 	}
 }

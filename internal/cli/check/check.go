@@ -28,17 +28,17 @@ func newCheck(streams *cli.Streams) *cobra.Command {
 	c := &checkCommand{}
 	cmd := &cobra.Command{
 		Use:   "check [ROOT] [flags]",
-		Short: "Print problems of jobs, locks and queues, for a monitoring system",
-		Long: `Look once at all jobs, locks and queues below a path (default /, which is --root), and print one line
-for each finding: the path, the problem, and a text. The exit code is 1 if there is a finding, or if
+		Short: "Print problems of jobs, locks, queues and workflows, for a monitoring system",
+		Long: `Look once at all jobs, locks, queues and workflows below a path (default /, which is --root), and print
+one line for each finding: the path, the problem, and a text. The exit code is 1 if there is a finding, or if
 the path does not exist. Nothing is written.
 
 Jobs: no member runs it, overdue ticks, runs that are stuck or failed, a latest tick that did
 not run. Locks: more than 10 waiters, a holder that was asked to let go and still holds, deadlocks that
 are only reported, nodes that belong to no session, contenders of kinds that do not see each other, sessions with nearly as many
 nodes as servers can delete at once. Queues: dead letters, items older than an hour, items that have
-come back after 5 attempts, items that a consumer has had for more than 5 minutes. Nodes that could not
-be read, or that were left out because there are too many, are findings too. lockstep monitor also
+come back after 5 attempts, items that a consumer has had for more than 5 minutes. Workflows: failed
+runs, runs that no member has taken for more than 5 minutes. Nodes that could not be read, or that were left out because there are too many, are findings too. lockstep monitor also
 finds problems that take several looks, and lockstep doctor examines the servers.`,
 		Example: `  lockstep check                       all that these credentials can read
   lockstep check /lockstep/jobs --json
@@ -66,7 +66,7 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if len(report.Jobs)+len(report.Locks)+len(report.Queues)+len(report.Findings) == 0 {
+		if len(report.Jobs)+len(report.Locks)+len(report.Queues)+len(report.Runs)+len(report.Findings) == 0 {
 			if err := cli.RequireNode(ctx, client, root, "nothing was checked", "check ROOT and --root"); err != nil {
 				return err
 			}
@@ -81,10 +81,9 @@ func (c *checkCommand) checkAll(cmd *cobra.Command, args []string) error {
 				return err
 			}
 		}
-		return found.ExitCode(fmt.Sprintf("%s, %s and %s below %s",
+		return found.ExitCode(fmt.Sprintf("%s, %s, %s and %s below %s",
 			cli.FormatNumber(len(report.Jobs), "job"), cli.FormatNumber(len(report.Locks), "lock"),
-			cli.FormatNumber(len(report.Queues), "queue"),
-			root))
+			cli.FormatNumber(len(report.Queues), "queue"), cli.FormatNumber(len(report.Runs), "run"), root))
 	})
 }
 
@@ -94,7 +93,7 @@ type findingJSON struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// adviceOn says what to do about a finding of a queue's item or a deadlock, or "".
+// adviceOn says what to do about a finding of a queue's item, a run or a deadlock, or "".
 func adviceOn(f monitor.Finding) string {
 	queue := cli.ShellWord(strings.TrimPrefix(f.Path, cli.QueuesDir+"/"))
 	switch f.Problem {
@@ -106,6 +105,13 @@ func adviceOn(f monitor.Finding) string {
 	case monitor.ProblemHeldItem:
 		return fmt.Sprintf("see who has it with lockstep queue inflight %s; lockstep queue return %s ITEM takes it back",
 			queue, queue)
+	case monitor.ProblemFailedRuns:
+		run := cli.ShellWord(f.Node)
+		return fmt.Sprintf("see them with lockstep workflows %s --state failed; mend the cause, then "+
+			"lockstep workflows retry %s, or lockstep workflows remove %s", cli.ShellWord(f.Path), run, run)
+	case monitor.ProblemUntakenRun:
+		return fmt.Sprintf("start a member that executes its kind, or more of them; if its queue was purged: "+
+			"lockstep workflows requeue %s", cli.ShellWord(f.Node))
 	}
 	return ""
 }

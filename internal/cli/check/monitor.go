@@ -49,8 +49,8 @@ func newMonitor(streams *cli.Streams) *cobra.Command {
 		printed:  map[string]bool{}}
 	cmd := &cobra.Command{
 		Use:   "monitor [ROOT] [flags]",
-		Short: "Report when problems with locks, jobs and queues begin and end",
-		Long: `Look at all locks, jobs and queues below a path (default /, which is --root) at an interval, and
+		Short: "Report when problems with locks, jobs, queues and workflows begin and end",
+		Long: `Look at all locks, jobs, queues and workflows below a path (default /, which is --root) at an interval, and
 report each problem once when it begins and once when it ends. A line has the time, begins or ends,
 the path, the problem and a text. Start it on several machines: one looks, the others stand by, and
 the next one goes on where the one before has stopped. It runs until a signal comes.

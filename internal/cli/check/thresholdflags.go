@@ -13,18 +13,21 @@ import (
 
 // thresholdFlags are the flags of check and monitor that say what is a finding.
 type thresholdFlags struct {
-	waiters      int
-	failedRuns   int
-	oldItem      cli.DurationFlag
-	failingItem  int
-	heldItem     cli.DurationFlag
-	deadLetters  int
-	sessionBytes int
-	without      []string
+	waiters         int
+	failedRuns      int
+	oldItem         cli.DurationFlag
+	failingItem     int
+	heldItem        cli.DurationFlag
+	deadLetters     int
+	failedWorkflows int
+	untakenRun      cli.DurationFlag
+	sessionBytes    int
+	without         []string
 }
 
 func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 	t.oldItem, t.heldItem = cli.DurationFlag(time.Hour), cli.DurationFlag(monitor.DefaultHeldItem)
+	t.untakenRun = cli.DurationFlag(5 * time.Minute)
 	f := cmd.Flags()
 	f.IntVar(&t.waiters, "waiters", 10, "a lock with more waiters is a finding")
 	f.IntVar(&t.failedRuns, "failed-runs", 1, "a job with so many failed runs in a row is a finding")
@@ -33,6 +36,8 @@ func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 		"a queue is a finding if an item has come back after so many attempts")
 	f.Var(&t.heldItem, "held-item", "a queue is a finding if a consumer has had an item for longer")
 	f.IntVar(&t.deadLetters, "dead-letters", 0, "a queue with more dead letters is a finding")
+	f.IntVar(&t.failedWorkflows, "failed-workflows", 0, "workflows with more failed runs are a finding")
+	f.Var(&t.untakenRun, "untaken-run", "workflows are a finding if a run could go on, and no member has taken it for longer")
 	f.IntVar(&t.sessionBytes, "session-bytes", monitor.DefaultSessionBytes,
 		"a session is a finding if the paths of its nodes have more bytes together")
 	f.StringArrayVar(&t.without, "without", nil, "do not report this problem (repeatable)")
@@ -52,6 +57,7 @@ func (t *thresholdFlags) options() ([]monitor.Option, error) {
 		monitor.WithOldItem(time.Duration(t.oldItem)),
 		monitor.WithFailingItem(t.failingItem), monitor.WithHeldItem(time.Duration(t.heldItem)),
 		monitor.WithDeadLetters(t.deadLetters),
+		monitor.WithFailedWorkflows(t.failedWorkflows), monitor.WithUntakenRun(time.Duration(t.untakenRun)),
 		monitor.WithSessionBytes(t.sessionBytes), monitor.WithoutProblems(without...),
 	}, nil
 }

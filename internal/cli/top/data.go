@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	cliqueue "github.com/lockstep-go/lockstep/internal/cli/queue"
 	cliworkflow "github.com/lockstep-go/lockstep/internal/cli/workflow"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
@@ -33,22 +33,23 @@ type topView struct {
 	dir   string   // where it looks without a ROOT
 	head  []string // of its columns
 	sorts []string // by weight, by order, by path
-	look  func(context.Context, *topReader, string) ([]topRow, error)
+	part  survey.Part
+	rows  func(seen *survey.Survey, now time.Time) []topRow
 	open  func(context.Context, *topReader, topRow) ([]string, error)
 }
 
 var topViews = []topView{
 	{"locks", cli.LocksDir, []string{"LOCK", "KIND", "HELD BY", "ASKED", "WAITING"}, []string{"waiting", "age", "path"},
-		lookAtLocks, openLock},
+		survey.Locks, lockRows, openLock},
 	{"elections", cli.ElectionsDir, []string{"ELECTION", "LEADER", "SINCE", "STANDING BY"},
-		[]string{"waiting", "age", "path"}, lookAtElections, openElection},
+		[]string{"waiting", "age", "path"}, survey.Locks, electionRows, openElection},
 	{"jobs", cli.JobsDir, []string{"JOB", "STATE", "NEXT", "LAST RUN", "PROBLEMS"},
 		[]string{"problems", "next", "path"},
-		lookAtJobs, openJob},
+		survey.Jobs, jobRows, openJob},
 	{"queues", cli.QueuesDir, []string{"QUEUE", "ITEMS", "DELAYED", "DEAD", "STATE"}, []string{"items", "dead", "path"},
-		lookAtQueues, openQueue},
+		survey.Queues, queueRows, openQueue},
 	{"workflows", cliworkflow.DefaultWorkflows, []string{"RUN", "STATE", "SINCE", "FAILED", "WAITS FOR OR ERROR"},
-		[]string{"problems", "age", "path"}, lookAtWorkflows, openWorkflow},
+		[]string{"problems", "age", "path"}, survey.Runs, runRows, openWorkflow},
 }
 
 // topRow is one line of a list.
@@ -95,7 +96,12 @@ func (r *topReader) lookAt(ctx context.Context, view *topView, root string, open
 		found.opened = opened.key()
 		found.detail, err = view.open(ctx, r, *opened)
 	} else {
-		found.rows, err = view.look(ctx, r, root)
+		var seen *survey.Survey
+		seen, err = survey.Read(ctx, r.client, root, view.part, r.pace.wait)
+		found.rows = view.rows(seen, time.Now())
+		for _, u := range seen.Unread {
+			err = errors.Join(err, u.Err)
+		}
 	}
 	found.at = time.Now()
 	if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) || errors.Is(err, framework.ErrAuthFailed) {
@@ -110,43 +116,31 @@ func (r *topReader) lookAt(ctx context.Context, view *topView, root string, open
 	return found, r.pace.wait(ctx)
 }
 
-// listLocks looks at all locks below a path.
-func (r *topReader) listLocks(ctx context.Context, root string,
-	row func(*locks.Report, time.Time) (topRow, bool)) (rows []topRow, err error) {
-	var unread []error
-	now := time.Now()
-	for report, err := range locks.List(ctx, r.client, root) {
-		if err != nil {
-			unread = append(unread, err)
-		} else if one, ok := row(report, now); ok {
-			rows = append(rows, one)
-		}
-		if err := r.pace.wait(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return rows, errors.Join(unread...)
-}
-
-func lookAtLocks(ctx context.Context, r *topReader, root string) ([]topRow, error) {
+func lockRows(seen *survey.Survey, now time.Time) (rows []topRow) {
 	shown := lock.Filter{}
-	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
-		row := lockRow(report, lock.HeldSince(report, now))
-		row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(report.Path)), cli.PlainCell(lock.KindOf(report)),
-			lock.HolderCell(report),
-			lock.AskedCell(report, now), lock.WaitingCell(report)}
-		return row, report.Kind != locks.ElectionLock && shown.Admits(report, now)
-	})
+	for _, r := range seen.Locks {
+		if r.Kind == locks.ElectionLock || !shown.Admits(r, now) {
+			continue
+		}
+		row := lockRow(r, lock.HeldSince(r, now))
+		row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(r.Path)), cli.PlainCell(lock.KindOf(r)), lock.HolderCell(r),
+			lock.AskedCell(r, now), lock.WaitingCell(r)}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
-func lookAtElections(ctx context.Context, r *topReader, root string) ([]topRow, error) {
-	return r.listLocks(ctx, root, func(report *locks.Report, now time.Time) (topRow, bool) {
-		row := lockRow(report, lock.HeldSince(report, now))
-		row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(report.Path)), lock.HolderCell(report),
-			lock.AskedCell(report, now),
-			lock.WaitingCell(report)}
-		return row, report.Kind == locks.ElectionLock
-	})
+func electionRows(seen *survey.Survey, now time.Time) (rows []topRow) {
+	for _, r := range seen.Locks {
+		if r.Kind != locks.ElectionLock {
+			continue
+		}
+		row := lockRow(r, lock.HeldSince(r, now))
+		row.cells = []cli.Cell{cli.BoldCell(cli.QuoteName(r.Path)), lock.HolderCell(r), lock.AskedCell(r, now),
+			lock.WaitingCell(r)}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func lockRow(report *locks.Report, since time.Time) topRow {
@@ -188,26 +182,11 @@ func formattedLines(print func(*bytes.Buffer) error) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), nil
 }
 
-func lookAtJobs(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	return lookAtEach(ctx, r, scheduler.List(ctx, r.client, root),
-		func(report scheduler.JobReport) topRow { return jobRow(report.Path, report) })
-}
-
-// lookAtEach makes rows of reports, and pauses as the reader's pace says.
-func lookAtEach[Report any](ctx context.Context, r *topReader, reports iter.Seq2[Report, error],
-	row func(Report) topRow) (rows []topRow, err error) {
-	var unread []error
-	for report, err := range reports {
-		if err != nil {
-			unread = append(unread, err)
-		} else {
-			rows = append(rows, row(report))
-		}
-		if err := r.pace.wait(ctx); err != nil {
-			return nil, err
-		}
+func jobRows(seen *survey.Survey, _ time.Time) (rows []topRow) {
+	for _, r := range seen.Jobs {
+		rows = append(rows, jobRow(r.Path, r))
 	}
-	return rows, errors.Join(unread...)
+	return rows
 }
 
 func jobRow(path string, r scheduler.JobReport) topRow {
@@ -240,8 +219,11 @@ func openJob(ctx context.Context, r *topReader, row topRow) ([]string, error) {
 	return formattedLines(func(b *bytes.Buffer) error { return cron.PrintDetail(b, false, report, runs) })
 }
 
-func lookAtQueues(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	return lookAtEach(ctx, r, queue.List(ctx, r.client, root), queueRow)
+func queueRows(seen *survey.Survey, _ time.Time) (rows []topRow) {
+	for _, r := range seen.Queues {
+		rows = append(rows, queueRow(r))
+	}
+	return rows
 }
 
 func queueRow(one queue.Report) topRow {
@@ -274,37 +256,11 @@ func openQueue(ctx context.Context, r *topReader, row topRow) ([]string, error) 
 	return lines, nil
 }
 
-func lookAtWorkflows(ctx context.Context, r *topReader, root string) (rows []topRow, err error) {
-	var unread []error
-	now := time.Now()
-	for path, err := range workflow.Find(ctx, r.client, root) {
-		if err == nil {
-			rows, err = r.appendRuns(ctx, rows, path, now)
-		}
-		unread = append(unread, err)
-		if err := r.pace.wait(ctx); err != nil {
-			return nil, err
-		}
+func runRows(seen *survey.Survey, now time.Time) (rows []topRow) {
+	for _, run := range seen.Runs {
+		rows = append(rows, runRow(run, now))
 	}
-	return rows, errors.Join(unread...)
-}
-
-// appendRuns appends the rows of the runs at a path.
-func (r *topReader) appendRuns(ctx context.Context, rows []topRow, path string, now time.Time) ([]topRow, error) {
-	w := workflow.New(r.client, path)
-	defer w.Close(ctx) //nolint:errcheck // it has put nothing
-	var unread []error
-	for info, err := range w.List(ctx) {
-		if err != nil {
-			unread = append(unread, err)
-		} else {
-			rows = append(rows, runRow(info, now))
-		}
-		if err := r.pace.wait(ctx); err != nil {
-			return rows, err
-		}
-	}
-	return rows, errors.Join(unread...)
+	return rows
 }
 
 // runRow shows failed runs first, then those that no member has, then those with failed attempts,
@@ -316,7 +272,7 @@ func runRow(run workflow.Info, now time.Time) topRow {
 	switch {
 	case run.State == workflow.Failed:
 		row.weight = 1 << 32
-	case run.State == workflow.Active && run.Taken == nil && run.TakenErr == nil:
+	case survey.IsUntaken(run):
 		row.weight, state = 1<<31, cli.YellowCell("no member")
 	case run.State.IsFinished():
 		row.weight = 0

@@ -36,7 +36,7 @@ var Alerts = []Alert{
 	{
 		Name: "LockstepMonitorAbsent", Expr: fmt.Sprintf("absent(%s)", PrometheusName(metrics.MonitorUp)), For: "5m",
 		Severity: critical,
-		Summary:  "No monitor looks at locks, jobs and queues.",
+		Summary:  "No monitor looks at locks, jobs, queues and workflows.",
 		Action: "Start a program with package monitor, or find out why none leads. Remove this rule if you run no " +
 			"monitor, or only `lockstep monitor`, which exports no metrics.",
 		Entry:   "No monitor looks",

@@ -28,7 +28,7 @@ var budget = map[string]int{
 	"members":               52,
 	"redislock":             32,
 	"workflow":              128,
-	"monitor":               52,
+	"monitor":               56,
 	"ui":                    36,
 	"zktest":                100,
 	"framework/configfile":  6,
