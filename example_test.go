@@ -3,32 +3,21 @@ package lockstep_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/lockstep-go/lockstep"
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func Example() {
-	zk, err := zktest.New() // a service takes framework.ConfigFromEnv, and an ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
-	client, err := framework.New(framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	ctx, cancel := context.WithCancel(context.Background())
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	mails := queue.New(client, "/mails", codec.Text())
-	err = lockstep.Run(ctx, client, []lockstep.Part{
+	err := lockstep.Run(ctx, client, []lockstep.Part{
 		lockstep.Lead(election.New(client, "/billing"), func(ctx context.Context, term *election.Term) error {
 			if err := mails.Put(ctx, "the bills are ready"); err != nil {
 				return err

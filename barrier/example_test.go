@@ -7,12 +7,12 @@ import (
 	"sync"
 
 	"github.com/lockstep-go/lockstep/barrier"
-	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func ExampleDoubleBarrier_Enter() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	phase := barrier.NewDoubleBarrier(client, "/phase", 3) // in a cluster, each member makes its own
@@ -41,13 +41,14 @@ func ExampleDoubleBarrier_Enter() {
 
 func ExampleGate_Hold() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	gate := barrier.NewGate(client, "/maintenance")
 	lease, err := gate.Hold(ctx) // falls with this process
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	raised, _ := gate.Raised(ctx)
 	fmt.Println("raised:", raised)
@@ -60,13 +61,14 @@ func ExampleGate_Hold() {
 
 func ExampleLatch() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	shards := barrier.NewLatch(client, "/loaded", 2)
 	for _, shard := range []string{"shard-1", "shard-2", "shard-2"} { // a retry counts once
 		if err := shards.CountDown(ctx, shard); err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 	}
 	fmt.Println(shards.Wait(ctx))

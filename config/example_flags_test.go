@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
@@ -40,20 +39,10 @@ func checkout(flags *config.Value[Flags], customer int) string {
 
 // Flags that all processes see, which somebody changes while they run.
 func ExampleValue_Get() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	flags := newFlags(client)
 	fmt.Println(checkout(flags, 7))
 	ended := make(chan error)

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func ExampleElection_Lead() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	err := election.New(client, "/billing").Lead(ctx, func(ctx context.Context, term *election.Term) error {
@@ -28,13 +28,14 @@ func ExampleElection_Lead() {
 
 func ExampleElection_Follow() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	billing := election.New(client, "/billing", election.WithID("host-1"))
 	for leader, err := range billing.Follow(ctx) {
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		if leader != nil {
 			fmt.Println(leader.ID, "leads")
@@ -42,7 +43,8 @@ func ExampleElection_Follow() {
 		}
 		fmt.Println("nobody leads")
 		if _, err := billing.Campaign(ctx); err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 	}
 	// Output:
@@ -52,12 +54,13 @@ func ExampleElection_Follow() {
 
 func ExampleTerm_TransferTo() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	first, err := election.New(client, "/billing", election.WithID("host-1")).Campaign(ctx)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	elected := make(chan *election.Term)
 	go func() {

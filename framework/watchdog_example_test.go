@@ -2,7 +2,7 @@ package framework_test
 
 import (
 	"context"
-	"log"
+	"fmt"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -18,7 +18,8 @@ func ExampleWithWatchdog() {
 		SessionTimeout: 30 * time.Second,
 	}, framework.WithWatchdog())
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer client.Close(ctx)
 }

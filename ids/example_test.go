@@ -3,15 +3,14 @@ package ids_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/ids"
-	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func ExampleSequence() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	orders := ids.NewSequence(client, "/ids/orders")
@@ -19,7 +18,8 @@ func ExampleSequence() {
 	for range 2 {
 		id, err := orders.Next(ctx) // from memory, but for the first of a block
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		fmt.Println(id)
 	}
@@ -30,7 +30,7 @@ func ExampleSequence() {
 
 func ExampleCounter() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	visits := ids.NewCounter(client, "/counters/visits")
@@ -45,14 +45,15 @@ func ExampleCounter() {
 
 func ExampleWorker() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	events := ids.NewWorker(client, "/ids/events", 1024)
 	defer func() { _ = events.Close(ctx) }()
 	many := make([]int64, 3)
 	if err := events.Fill(ctx, many); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(many[0] < many[1], events.Parse(many[1]).Slot < 1024)
 	// Output:

@@ -3,7 +3,6 @@ package ids_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/ids"
@@ -18,19 +17,9 @@ func newEventIDs(client *framework.Client) *ids.Worker {
 
 // Ids as Twitter's Snowflake has them, unique also when clocks go back or a process is paused.
 func ExampleWorker_Next() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	events := newEventIDs(client)
 	defer events.Close(ctx)
 	first, err := events.Next(ctx)

@@ -3,7 +3,6 @@ package locks_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -19,19 +18,9 @@ func migrate(ctx context.Context, client *framework.Client, change func(context.
 
 // A lock around a migration of a database.
 func ExampleDo() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	fmt.Println(migrate(ctx, client, func(context.Context) error {
 		fmt.Println("ALTER TABLE orders ADD COLUMN paid BOOLEAN")
 		return nil

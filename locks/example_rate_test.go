@@ -3,7 +3,6 @@ package locks_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -25,19 +24,9 @@ func limited(ctx context.Context, client *framework.Client, call func(context.Co
 
 // A semaphore bounds a rate over all processes.
 func ExampleSemaphore() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	fmt.Println(limited(ctx, client, func(context.Context) error {
 		fmt.Println("where is Main Street 1?")
 		return nil

@@ -3,22 +3,22 @@ package locks_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 func ExampleMutex_Lock() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	lease, err := locks.NewMutex(client, "/orders/42").Lock(ctx)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	defer lease.Release(ctx)
 
@@ -29,12 +29,13 @@ func ExampleMutex_Lock() {
 
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	mutex := locks.NewMutex(client, "/orders/42")
 	if _, err := mutex.Lock(ctx); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	_, err := mutex.TryLock(ctx)
 	fmt.Println(err)
@@ -50,15 +51,17 @@ func ExampleMutex_TryLock() {
 
 func ExampleLease_Guard() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	if err := client.Create(ctx, "/total", []byte("0"), framework.Persistent); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	lease, err := locks.NewMutex(client, "/orders/42").Lock(ctx)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	_, err = client.Multi(ctx, lease.Guard(), framework.SetOp("/total", []byte("7"), framework.AnyVersion))
 	fmt.Println("while it stands:", err)

@@ -3,11 +3,9 @@ package monitor_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/lockstep-go/lockstep/codec"
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -17,28 +15,21 @@ import (
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	zk, err := zktest.New() // a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(context.Background())
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 
 	mails := queue.New(client, "/app/mails", codec.Bytes(), queue.WithMaxAttempts(1))
 	if err := mails.Put(ctx, []byte("a mail")); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	mail, err := mails.Take(ctx)
 	if err == nil {
 		err = mail.Nack(ctx, 0, fmt.Errorf("no such address"))
 	}
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 
 	m := monitor.New(client, "/lockstep/monitors/app", "/app", monitor.WithInterval(time.Second),

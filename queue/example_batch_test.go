@@ -4,34 +4,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // A poll takes what is there, some at a time, and goes on with something else when the queue is
 // empty.
 func ExampleQueue_TryTake() {
 	ctx := context.Background()
-	client, done := connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	rows := queue.New(client, "/rows", codec.Text(), queue.WithMaxInFlight(10))
 	defer rows.Close(ctx)
 	if err := rows.PutBatch(ctx, []string{"a", "b", "c", "d"}); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	batch, err := rows.TakeBatch(ctx, 3)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	for _, d := range batch {
 		fmt.Println(d.Value)
 	}
 	if err := queue.AckAll(ctx, batch...); err != nil { // in one transaction
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	for {
 		d, err := rows.TryTake(ctx)
@@ -40,11 +43,13 @@ func ExampleQueue_TryTake() {
 			return
 		}
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		fmt.Println(d.Value)
 		if err := d.Ack(ctx); err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 	}
 	// Output:
@@ -59,16 +64,17 @@ func ExampleQueue_TryTake() {
 // handler says; ten attempts at most. When ctx ends, mails that are being sent may be finished for
 // up to ten seconds.
 func ExampleQueue_Work() {
-	client, done := connect(context.Background())
-	defer done()
 	ctx, cancel := context.WithCancel(context.Background()) // mostly of signal.NotifyContext
 	defer cancel()
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 
 	mails := queue.New(client, "/mails", codec.Text(), queue.WithMaxAttempts(10),
 		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Hour, Jitter: 0.2}))
 	defer mails.Close(context.Background())
 	if err := mails.Put(ctx, "ann"); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	err := mails.Work(ctx, 2, func(ctx context.Context, d *queue.Delivery[string]) error {
 		if d.Value == "nobody" {

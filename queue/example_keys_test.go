@@ -10,13 +10,14 @@ import (
 
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // Items with one key in order, one at a time, others side by side: strict queues, of which the key
 // chooses one. The reasons are in docs/adr/0043-no-order-per-key.md.
 func ExampleQueue_order_per_key() {
 	ctx := context.Background()
-	client, done := connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	type event struct{ Account, What string }

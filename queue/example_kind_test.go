@@ -54,19 +54,9 @@ func workOnTasks(ctx context.Context, tasks *queue.Queue[[]byte]) error {
 
 // A queue of two kinds of items, each with its type and its handler, with retries and dead letters.
 func ExampleByKind() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	tasks := newTasks(client)
 	defer tasks.Close(ctx)
 	for _, err := range []error{

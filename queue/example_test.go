@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
-	"time"
 
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
@@ -15,18 +13,20 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	client, done := connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	type mail struct{ To string }
 	mails := queue.New(client, "/mails", codec.JSON[mail](), queue.WithOrder(queue.Strict))
 	defer mails.Close(ctx)
 	if err := mails.PutBatch(ctx, []mail{{"ann"}, {"bob"}}); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	for d, err := range mails.Deliveries(ctx) {
 		if err != nil {
-			log.Fatal(err)
+			fmt.Println(err)
+			return
 		}
 		fmt.Println(d.Value.To, d.Attempt)
 		if d.Value.To == "ann" && d.Attempt == 1 {
@@ -48,17 +48,19 @@ func Example() {
 
 func ExampleWithHeaders() {
 	ctx := context.Background()
-	client, done := connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	mails := queue.New(client, "/mails", codec.Text())
 	defer mails.Close(ctx)
 	if err := mails.Put(ctx, "hello", queue.WithHeaders(map[string]string{"tenant": "7"})); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	d, err := mails.Take(ctx)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(d.Value, d.Headers["tenant"], d.Enqueued.IsZero())
 	_ = d.Ack(ctx)
@@ -69,7 +71,7 @@ func ExampleWithHeaders() {
 // worked on.
 func ExampleDelivery_AckWith() {
 	ctx := context.Background()
-	client, done := connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	orders := queue.New(client, "/orders", codec.Text())
@@ -77,38 +79,24 @@ func ExampleDelivery_AckWith() {
 	// The record of the order, and the order's place in the queue: both or neither.
 	record := framework.CreateOp("/order-7", []byte("new"), framework.Persistent)
 	if err := orders.Put(ctx, "7", queue.WithOps(record)); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	d, err := orders.Take(ctx)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	if err := d.AckWith(ctx, framework.SetOp("/order-7", []byte("done"), 1)); err != nil {
 		fmt.Println(err, errors.Is(err, framework.ErrRefused)) // somebody else has changed the record: not done
 	}
 	if err := d.AckWith(ctx, framework.SetOp("/order-7", []byte("done"), 0)); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	data, _, _ := client.Get(ctx, "/order-7")
 	fmt.Println(string(data))
 	// Output:
 	// ack /orders/items/0000000000/i-0000000000: an operation of the caller was refused: transaction refused by operation 0, set /order-7: bad version true
 	// done
-}
-
-// connect returns a client of a server in memory, and what ends both.
-func connect(ctx context.Context) (*framework.Client, func()) {
-	zk, err := zktest.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers(), SessionTimeout: 10 * time.Second},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	return client, func() {
-		_ = client.Close(ctx)
-		zk.Close()
-	}
 }

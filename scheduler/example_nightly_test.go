@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
@@ -43,19 +42,9 @@ func reportNow(ctx context.Context, client *framework.Client) error {
 
 // A nightly job in a time zone, with retries, an error that ends them, and runs by hand.
 func ExampleScheduler_Trigger() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error)

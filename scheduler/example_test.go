@@ -3,10 +3,8 @@ package scheduler_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -14,11 +12,13 @@ import (
 func ExampleParseSpec() {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	s, err := scheduler.ParseSpec("0 3 * * mon-fri", berlin)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(s.Next(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))
 
@@ -30,28 +30,20 @@ func ExampleParseSpec() {
 }
 
 func ExampleScheduler() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx, stop := context.WithCancel(context.Background())
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(context.Background())
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 
 	s := scheduler.New(client, "/billing/cron")
-	err = s.Add(scheduler.Job{Name: "rollup", Spec: "@every 1s",
+	err := s.Add(scheduler.Job{Name: "rollup", Spec: "@every 1s",
 		Run: func(ctx context.Context, run scheduler.Run) error {
 			fmt.Println("rolling up, once in the cluster:", run.Job)
 			stop()
 			return nil
 		}})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(s.Run(ctx))
 	// Output:

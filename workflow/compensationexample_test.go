@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -66,19 +65,9 @@ func order(ctx context.Context, client *framework.Client, id string, item int) (
 
 // An order is charged, cannot be shipped, and is refunded.
 func ExampleWithPermanentErrors() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() { ended <- workOnSales(working, client) }()

@@ -6,15 +6,15 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/election"
-	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 	"github.com/lockstep-go/lockstep/workflow"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // A migration in two steps. The first leader fails after the copy; the next one goes on with the
 // switch.
 func ExampleStep() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	migration := workflow.NewLedger(client, "/migrations/v7")

@@ -3,17 +3,16 @@ package workflow_test
 import (
 	"context"
 	"fmt"
-	"log"
 
-	"github.com/lockstep-go/lockstep/internal/testkit/exampleclient"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // An order is reserved, then charged, then shipped. What remains can be seen at any moment.
 func ExampleNewGraph() {
 	ctx := context.Background()
-	client, done := exampleclient.Connect(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
 	defer done()
 
 	ledger := workflow.NewLedger(client, "/orders/42")
@@ -37,7 +36,8 @@ func ExampleNewGraph() {
 		}}
 	graph, err := workflow.NewGraph("fulfil", ship, reserve, charge)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	hen := workflow.GraphStep[int, any]{Name: "hen", After: []string{"egg"}}
 	egg := workflow.GraphStep[int, any]{Name: "egg", After: []string{"hen"}}
@@ -46,19 +46,23 @@ func ExampleNewGraph() {
 
 	lease, err := locks.NewMutex(client, "/locks/orders/42").Lock(ctx)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	opened, err := ledger.Open(ctx, lease)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	results, err := graph.Run(ctx, opened, 100)
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(ship.Result(results))
 	if err := lease.Release(ctx); err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	// Output:
 	// invalid option: graph "circle": steps form a cycle, each one after the one before it: "hen" -> "egg" -> "hen": leave one of these out of After

@@ -3,7 +3,6 @@ package workflow_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -59,26 +58,18 @@ func orderAndApprove(ctx context.Context, client *framework.Client) (Receipt, er
 
 // An order is paid, waits until somebody approves it, and has a receipt.
 func ExampleKind() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
 	ctx := context.Background()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		log.Fatal(err)
-	}
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	working, stop := context.WithCancel(ctx)
 	ended := make(chan error)
 	go func() { ended <- executeOrders(working, client) }()
 
 	fmt.Println(orderAndApprove(ctx, client))
 	stop()
-	fmt.Println(<-ended, client.Close(ctx))
-	zk.Close()
+	fmt.Println(<-ended)
 	// Output:
 	// paying 100
 	// {payment 7 eve} <nil>
-	// <nil> <nil>
+	// <nil>
 }

@@ -41,3 +41,23 @@ func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framew
 	tb.Cleanup(func() { _ = c.Close(context.Background()) })
 	return &Member{c, link}
 }
+
+// MustConnect connects a client to a new server in memory: for examples, and to try a program out.
+// stop closes both. A service calls framework.Connect with the addresses of its ensemble, and a test
+// Start and Server.Member. MustConnect panics if ctx ends before there is a session.
+func MustConnect(ctx context.Context) (client *framework.Client, stop func()) {
+	s, err := New()
+	if err != nil {
+		panic(err)
+	}
+	client, err = framework.Connect(ctx, framework.Config{Servers: s.Servers()},
+		framework.WithDialer(s.Link("client").DialContext))
+	if err != nil {
+		s.Close()
+		panic(err)
+	}
+	return client, func() {
+		_ = client.Close(context.WithoutCancel(ctx)) // the server goes as well
+		s.Close()
+	}
+}

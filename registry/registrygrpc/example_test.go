@@ -43,20 +43,10 @@ func dialBilling(client *framework.Client) (*grpc.ClientConn, error) {
 
 // Calls go to the instances of a service in turn, also when instances come and go.
 func Example() {
-	zk, err := zktest.New() // a server in memory; a service gives the addresses of its ensemble
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer zk.Close()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	client, err := framework.Connect(ctx, framework.Config{Servers: zk.Servers()},
-		framework.WithDialer(zk.Link("example").DialContext))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close(ctx)
+	client, done := zktest.MustConnect(ctx) // a service calls framework.Connect
+	defer done()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println(err)

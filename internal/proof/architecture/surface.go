@@ -30,7 +30,7 @@ var budget = map[string]int{
 	"workflow":              128,
 	"monitor":               56,
 	"ui":                    36,
-	"zktest":                100,
+	"zktest":                101,
 	"framework/configfile":  6,
 	"framework/frameworkfx": 5,
 	"election/electionfx":   4,

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,6 +43,29 @@ func TestLinesOfProgramsAreCounted(t *testing.T) {
 	for _, m := range named {
 		require.True(t, strings.Contains(string(mod), "\t"+m[1]+" "+m[2]+"\n"), "%s is not of %s", m[1], m[2])
 	}
+}
+
+// TestExamplesImportNothingInternal: who reads an example on pkg.go.dev can copy it.
+func TestExamplesImportNothingInternal(t *testing.T) {
+	examples := 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "internal" {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(text), "\nfunc Example") {
+			return err
+		}
+		examples++
+		if strings.Contains(string(text), module+"/internal/") {
+			t.Errorf("%s imports an internal package, which users cannot", path)
+		}
+		return nil
+	}))
+	require.Greater(t, examples, 20)
 }
 
 // linesOfCode counts the lines of a program: without comments, empty lines, imports, and the example
