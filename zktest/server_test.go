@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -132,4 +133,11 @@ func TestManyServersLeaveNothingBehind(t *testing.T) {
 		srv.Close()
 	}
 	goleak.VerifyNone(t)
+}
+
+// TestMustConnectPanicsWithoutASession, and leaves nothing behind (TestMain looks for that).
+func TestMustConnectPanicsWithoutASession(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Panics(t, func() { MustConnect(ctx) })
 }
