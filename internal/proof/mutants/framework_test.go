@@ -282,7 +282,7 @@ var frameworkMutants = []mutant{
 		old:  "\tp.done <- err\n\tif p.abandoned {\n\t\tp.deleteCreated()\n\t}", new: "	p.done <- err",
 	},
 	{
-		promise: "What gives something back also does so when its context has ended",
+		promise: "A call that gives something back also does so when its context has ended",
 		name:    "a cleanup ends with its context", file: "internal/cleanup/cleanup.go",
 		pkg: "./framework", test: "TestCloseWaitsAfterTheEndOfItsContext",
 		old: "context.WithTimeoutCause(context.WithoutCancel(ctx), bound,",

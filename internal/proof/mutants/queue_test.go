@@ -3,7 +3,7 @@ package mutants
 // queueMutants are the safeguards of package queue.
 var queueMutants = []mutant{
 	{
-		promise: "What gives something back also does so when its context has ended",
+		promise: "A call that gives something back also does so when its context has ended",
 		name:    "a cleanup ends with its context in recipes", file: "internal/recipe/cleanup.go", pkg: "./queue",
 		test: "TestCloseIsACleanup",
 		old:  "client.CleanupContext(ctx)", new: "context.WithCancel(ctx)",
