@@ -25,7 +25,7 @@
 //	<path>                 a gate: it exists while the gate is up; ephemeral if a lease holds it, else persistent
 //
 //	<path>                 a double barrier, persistent: its number as JSON; its version counts the phases
-//	<path>/in              persistent
+//	<path>/in-<uuid>       persistent, named by <path>
 //	<path>/in-<uuid>/m-#   ephemeral sequential: one member, waiting or inside
 //	<path>/round           persistent: the numbers of the members of the last round that has begun, as JSON
 //

@@ -56,6 +56,14 @@ func TestScriptsThatOnlyReportTheirDeadlock(t *testing.T) {
 	code, out, _ := s.run("locks", "--deadlocks")
 	require.Equal(t, cli.ExitFound, code)
 	require.Contains(t, out, "deadlock 1: 2 holders wait for each other, and only report it\n")
+	_, out, _ = s.run("locks", "--deadlocks", "--json")
+	for _, one := range decode(t, out)["cycle"].([]any) {
+		request := one.(map[string]any)
+		_, listed, _ := s.run("locks", request["path"].(string), "--json")
+		waiter := decode(t, listed)["waiters"].([]any)[0].(map[string]any)
+		require.Equal(t, []any{waiter["owner"], waiter["host"], waiter["pid"]},
+			[]any{request["owner"], request["host"], request["pid"]}, "the process that the list of the lock names")
+	}
 	code, out, _ = s.run("check")
 	require.Equal(t, cli.ExitFound, code)
 	require.Regexp(t,

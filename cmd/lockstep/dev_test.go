@@ -67,6 +67,7 @@ func TestDevThatOthersCanReachSaysSo(t *testing.T) {
 		require.Contains(t, read(p.err), "everybody who can reach")
 		address := "127.0.0.1:" + port
 		require.Equal(t, set == "tickTime=2000", strings.Contains(askWord(t, address, "conf"), "not in the whitelist"))
+		require.Equal(t, set != "tickTime=2000", strings.Contains(askWord(t, address, "conf"), "maxClientCnxns=60\n"))
 		require.Contains(t, askWord(t, address, "srvr"), "Mode: standalone")
 	}
 	alone := s.start("dev", "--listen", "localhost:0", "--json")
