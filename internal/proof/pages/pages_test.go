@@ -1,19 +1,24 @@
 // Package pages checks the pages that users read: their code, their commands and the exported names
 // that they mention.
 //
-// A block of Go that begins with "package" is compiled as it is, and its tests run. In README.md,
-// docs/start and docs/guides any other one is compiled, too: as the body of a function that has ctx
-// and client and returns an error. A comment <!-- declare: … --> right before such a block holds
-// declarations that it needs. The comment <!-- sketch --> leaves a block out.
+// A block of Go that begins with "package" is compiled as it is, and its tests run. Any other one is
+// compiled, too: as declarations, or else as the body of a function that has ctx and client and
+// returns an error. A comment <!-- declare: … --> right before such a block holds declarations that
+// it needs. The comment <!-- sketch --> leaves a block out. The blocks of docs/testing.md are tests
+// of package zktest.
 package pages
 
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,11 +33,14 @@ const (
 var (
 	block = regexp.MustCompile("(?ms)^(?:<!-- (sketch|declare: .*?) -->\n)?```(go|sh)\n(.*?)^```$")
 	// imported finds uses of packages, of the module and of the standard library.
-	imported = regexp.MustCompile(`\b([a-z]+)\.[A-Z]`)
+	imported = regexp.MustCompile(`\b([a-z][a-z0-9]*)\.[A-Z]`)
 	own      = []string{"barrier", "codec", "config", "election", "framework", "ids", "locks", "members", "monitor",
-		"queue", "registry", "scheduler", "workflow", "zktest"}
-	standard = map[string]string{"context": "context", "errors": "errors", "fmt": "fmt", "log": "log", "os": "os",
-		"time": "time", "slog": "log/slog", "sql": "database/sql", "testing": "testing", "synctest": "testing/synctest"}
+		"queue", "redislock", "registry", "scheduler", "ui", "workflow", "zktest"}
+	others = map[string]string{"base64": "encoding/base64", "context": "context", "errors": "errors", "fmt": "fmt",
+		"grpc": "google.golang.org/grpc", "http": "net/http", "log": "log", "net": "net", "os": "os",
+		"redis": "github.com/redis/go-redis/v9", "registrygrpc": module + "/registry/registrygrpc",
+		"sha1": "crypto/sha1", "slog": "log/slog", "sql": "database/sql", "synctest": "testing/synctest",
+		"testing": "testing", "time": "time"}
 	command = regexp.MustCompile(`(?m)^\s*(?:[A-Z_]+=\S+ )*(lockstep .*)$`)
 	prompt  = regexp.MustCompile(`(?m)^\s+\$ (lockstep .*)$`) // before the output that a page shows
 	flag    = regexp.MustCompile(`^--?[a-z]`)
@@ -62,13 +70,20 @@ func TestBlocksOfGoCompile(t *testing.T) {
 	dir, overlay := t.TempDir(), map[string]string{}
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
+	examples := ""
+	for _, file := range []string{"example_test.go", "example_shop_test.go"} {
+		text, err := os.ReadFile(filepath.Join(root, "zktest", file))
+		require.NoError(t, err)
+		examples += string(text)
+	}
 	var packages, tested []string
 	for page, text := range pages(t) {
 		for i, found := range block.FindAllStringSubmatch(text, -1) {
-			isGuide := page == "README.md" || strings.HasPrefix(page, "docs/start/") ||
-				strings.HasPrefix(page, "docs/guides/")
-			isWhole := strings.HasPrefix(found[3], "package ")
-			if found[1] == "sketch" || found[2] != "go" || !isGuide && !isWhole {
+			if found[1] == "sketch" || found[2] != "go" {
+				continue
+			}
+			if page == "docs/testing.md" {
+				require.Contains(t, examples, found[3])
 				continue
 			}
 			name := fmt.Sprintf("%s_%d", strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(page), i)
@@ -107,17 +122,19 @@ func program(comment, text string) string {
 	if strings.HasPrefix(text, "package ") {
 		return text
 	}
-	declarations := strings.TrimPrefix(comment, "declare: ")
-	body := fmt.Sprintf("%s\n\nfunc _(ctx context.Context, client *framework.Client) (err error) {\n%s\nreturn err\n}\n",
-		declarations, text)
+	body := strings.TrimPrefix(comment, "declare: ") + "\n\n"
+	if _, err := parser.ParseFile(token.NewFileSet(), "", "package block\n"+text, 0); err == nil {
+		body += text
+	} else {
+		body += fmt.Sprintf("func _(ctx context.Context, client *framework.Client) (err error) {\n{\n%s\n%s}\nreturn err\n}\n",
+			text, uses(text))
+	}
 	imports := map[string]bool{}
 	for _, name := range imported.FindAllStringSubmatch(body, -1) {
-		for _, ours := range own {
-			if name[1] == ours {
-				imports[module+"/"+ours] = true
-			}
+		if slices.Contains(own, name[1]) {
+			imports[module+"/"+name[1]] = true
 		}
-		if path, isStandard := standard[name[1]]; isStandard {
+		if path, isKnown := others[name[1]]; isKnown {
 			imports[path] = true
 		}
 	}
@@ -130,6 +147,25 @@ func program(comment, text string) string {
 		fmt.Fprintf(&source, "import %q\n", path)
 	}
 	return source.String() + body
+}
+
+// uses returns statements that use what a block of statements declares, so that a page need not.
+func uses(text string) string {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "", "package block\nfunc _() {\n"+text+"\n}", 0)
+	if err != nil {
+		return "" // the compiler says what is wrong
+	}
+	var statements strings.Builder
+	for _, statement := range parsed.Decls[0].(*ast.FuncDecl).Body.List {
+		if assign, isAssign := statement.(*ast.AssignStmt); isAssign && assign.Tok == token.DEFINE {
+			for _, name := range assign.Lhs {
+				if name := name.(*ast.Ident).Name; name != "_" {
+					fmt.Fprintf(&statements, "_ = %s\n", name)
+				}
+			}
+		}
+	}
+	return statements.String()
 }
 
 // TestCommandsExist looks up each command and flag, of blocks of shell and of lines after a prompt,
