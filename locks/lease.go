@@ -237,7 +237,7 @@ func (l *Lease) forEachNode(f func(part *Lease, node string)) {
 // deletion's answer, and returns nil without it. The release of a nested lease deletes no node, nor
 // does that of a turn which another turn of its slice follows.
 func (l *Lease) Release(ctx context.Context) error {
-	l.endLease(ErrReleased, false)
+	l.endAndSend(ErrReleased, false, ctx.Done() == nil)
 	return failure.Wrap("release", l.path, l.release.wait(ctx, l.cleanupContext))
 }
 
@@ -263,8 +263,14 @@ func (r leaseRelease) wait(ctx context.Context,
 
 // endLease ends the lease's context and then gives its nodes back. If tellQueued is true, l.release
 // also tells when the deletion is in the connection's queue. Only the first call has an effect.
-func (l *Lease) endLease(cause error, tellQueued bool) {
+func (l *Lease) endLease(cause error, tellQueued bool) { l.endAndSend(cause, tellQueued, false) }
+
+// endAndSend is endLease. If inCaller is true, another store may be asked in the caller's goroutine.
+func (l *Lease) endAndSend(cause error, tellQueued, inCaller bool) {
 	if ended := l.endUnmeasured(cause, tellQueued); ended != nil {
+		if ended.otherStore != nil {
+			ended.otherStore.Send(inCaller)
+		}
 		ended.measureEnd()
 	}
 }

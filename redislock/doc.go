@@ -38,6 +38,12 @@
 // expires, and at a third of the expiry. Grants are in no order, except with [WithArrivalOrder]: a
 // newcomer may overtake waiters, which is what a lock that all want at once is fast by.
 //
+// # Speed
+//
+// go-redis does not end with a context, so a call asks in another goroutine and ends with its
+// context. A call whose context cannot end, such as context.Background, asks by itself: it is faster,
+// and may last for go-redis' own timeouts if the server does not answer.
+//
 // # Telemetry
 //
 // Calls have spans, and waits and holds are measured, as those of package locks are, with

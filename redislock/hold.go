@@ -23,7 +23,6 @@ type hold struct {
 	contender *contender
 	life      lifetime.Lifetime
 	expiry    *expiry
-	renewal   *time.Timer // begins renewals; nil without them. Most holds end before
 
 	mu       sync.Mutex
 	released *released // nil before Release
@@ -31,11 +30,10 @@ type hold struct {
 
 // beginHold begins the hold of a granted contender, and its renewals.
 func beginHold(values context.Context, c *contender, g grant) *hold {
-	c.alarms.keep(c.clock)
 	h := &hold{contender: c, expiry: newExpiry(c.clock, g.sent+c.leaseLength())}
 	h.life.Init(h.expiry, values)
 	if !c.opts.fixed {
-		h.renewal = time.AfterFunc(g.sent+c.opts.expiry/3-c.clock.Now(), h.renew)
+		h.expiry.call(g.sent+c.opts.expiry/3, h.renew) // most holds end before
 	}
 	return h
 }
@@ -51,41 +49,53 @@ func (h *hold) Remaining() time.Duration     { return h.expiry.remaining() }
 // CleanupTimeout is a third of the expiry: after that others may have the lock soon anyway.
 func (h *hold) CleanupTimeout() time.Duration { return h.contender.opts.expiry / 3 }
 
-// alarms keeps an alarm for a moment that never rings. The first alarm of a process opens a timer
-// of the operating system, and the last one closes it, which takes a tenth of the time of a free
-// lock.
-type alarms struct {
-	mu   sync.Mutex
-	one  clock.Alarm // nil when there was no lease for a moment
-	stop *time.Timer
+// kept is what most calls need, and what would take a tenth of the time of a free lock each to make
+// anew: an alarm, since the first one of a process opens a timer of the operating system and the
+// last one closes it; and goroutines whose stacks have grown as far as go-redis needs. It is kept
+// for a moment after its last use.
+type kept struct {
+	work chan func() // for goroutines that have nothing to do
+
+	mu    sync.Mutex
+	used  bool          // since the timer has fired
+	idle  chan struct{} // closed after a moment without use; nil before the next use
+	alarm clock.Alarm   // never rings
+	timer *time.Timer
 }
 
-// linger is for how long what most leases need is kept for the next one.
+// linger is after how long without use nothing is kept, or after twice that.
 const linger = 100 * time.Millisecond
 
-func (a *alarms) keep(c clock.Clock) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.one != nil {
-		a.stop.Reset(linger)
+// use returns a channel that is closed when nothing is kept any more.
+func (k *kept) use(c clock.Clock) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.used = true
+	if k.idle == nil {
+		k.idle, k.alarm = make(chan struct{}), c.NewAlarm(func() {})
+		k.timer = time.AfterFunc(linger, k.check)
+	}
+	return k.idle
+}
+
+func (k *kept) check() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.used {
+		k.used = false
+		k.timer.Reset(linger)
 		return
 	}
-	a.one = c.NewAlarm(func() {})
-	a.stop = time.AfterFunc(linger, func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.one != nil {
-			a.one.Stop()
-			a.one = nil
-		}
-	})
+	k.alarm.Stop()
+	close(k.idle)
+	k.idle = nil
 }
 
 // renew renews the lock until the hold ends.
 func (h *hold) renew() {
 	c, ctx := h.contender, h.life.BareContext()
 	pauses := backoff.New(c.opts.expiry/100, c.opts.expiry/10)
-	for {
+	for ctx.Err() == nil {
 		sent := c.clock.Now()
 		next := sent + c.opts.expiry/3
 		err := h.renewOnce(ctx, sent)
@@ -149,45 +159,53 @@ func (h *hold) Release(cause error, queued func()) primitives.Discarded {
 	// the key may live for the margin longer than the lease
 	within := h.expiry.remaining() + c.opts.expiry - c.leaseLength()
 	h.life.End(cause)
-	h.expiry.stop()
-	if h.renewal != nil {
-		h.renewal.Stop()
-	}
-	h.released = &released{done: make(chan struct{})}
+	r := &released{done: make(chan struct{})}
+	h.released = r
 	if queued != nil {
 		queued()
 	}
-	r := h.released
-	c.run(func() { r.run(within, c.giveBack) })
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	h.expiry.call(c.clock.Now()+within, func() {
+		r.end(fmt.Errorf("%w: no answer within %v", ErrExpired, within.Round(time.Millisecond)))
+		r.cancel() // go-redis may return later
+	})
 	return r
+}
+
+// Send implements lockstore.Hold. What fails in the caller's goroutine is tried again in another one.
+func (h *hold) Send(inCaller bool) {
+	c, r := h.contender, h.released
+	end := func(err error) {
+		r.end(err)
+		h.expiry.stop()
+		r.cancel()
+	}
+	if inCaller && c.giveBackOnce(r.ctx) == nil {
+		end(nil)
+		return
+	}
+	c.run(func() { end(c.giveBack(r.ctx)) })
 }
 
 // released is a release in the background. It implements primitives.Discarded.
 type released struct {
-	done chan struct{}
+	ctx    context.Context // ends when the key has expired
+	cancel context.CancelFunc
+	done   chan struct{}
 
-	mu  sync.Mutex
-	err error
+	mu    sync.Mutex
+	ended bool
+	err   error
 }
 
-// run gives the lock back. go-redis may return later than its context ends.
-func (r *released) run(within time.Duration, giveBack func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	late := context.AfterFunc(ctx, func() {
-		r.end(fmt.Errorf("%w: no answer within %v", ErrExpired, within.Round(time.Millisecond)))
-	})
-	err := giveBack(ctx)
-	if late() {
-		r.end(err)
-	}
-}
-
+// end tells how the release has ended. Only the first call counts.
 func (r *released) end(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = err
-	close(r.done)
+	if !r.ended {
+		r.ended, r.err = true, err
+		close(r.done)
+	}
 }
 
 // Done is closed when the server has answered, or when the key has expired.
@@ -220,15 +238,38 @@ type expiry struct {
 
 	mu    sync.Mutex
 	until time.Duration
-	over  bool // the time is over, which no later renewal changes
+	over  bool   // the time is over, which no later renewal changes
+	next  func() // see call
 }
 
 func newExpiry(c clock.Clock, until time.Duration) *expiry {
 	e := &expiry{clock: c, until: until}
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
-	e.alarm = c.NewAlarm(func() { _ = e.Err() })
+	e.alarm = c.NewAlarm(e.ring)
 	e.alarm.Set(until)
 	return e
+}
+
+// call calls f at a time, in a goroutine of its own, instead of what a former call has asked for.
+func (e *expiry) call(at time.Duration, f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.next = f
+	e.alarm.Set(at)
+}
+
+func (e *expiry) ring() {
+	_ = e.Err()
+	e.mu.Lock()
+	next := e.next
+	e.next = nil
+	if !e.over {
+		e.alarm.Set(e.until)
+	}
+	e.mu.Unlock()
+	if next != nil {
+		next()
+	}
 }
 
 // Err is ErrExpired once the time is over.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -258,12 +259,82 @@ func TestAReleaseWithoutAnAnswer(t *testing.T) {
 		cancel()
 		err = lease.Release(done)
 		require.ErrorIs(t, err, framework.ErrUnconfirmed)
+		require.ErrorContains(t, err, "no answer within 10s")
 		require.Equal(t, 10*time.Second, time.Since(began), "a third of the expiry")
 		to.set(func(l *link) { l.cut = false })
 		time.Sleep(3 * time.Second)
 		require.False(t, s.Exists("orders"), "the release goes on in the background")
 		require.NoError(t, lease.Release(t.Context()))
+
+		lease, err = NewMutex(client, "orders", WithoutRenewal()).virtual().Lock(t.Context())
+		require.NoError(t, err)
+		to.set(func(l *link) { l.cut = true })
+		until := time.Now().Add(DefaultExpiry)
+		require.ErrorIs(t, lease.Release(t.Context()), framework.ErrUnconfirmed)
+		time.Sleep(time.Until(until) - 5*time.Second)
+		err = lease.Release(done)
+		require.ErrorIs(t, err, ErrExpired, "the key is gone, whatever go-redis waits for")
+		require.Equal(t, until, time.Now())
+		to.set(func(l *link) { l.cut = false })
 	})
+}
+
+// A call whose context can end asks in another goroutine, since go-redis does not end with the
+// context. One whose context cannot end asks by itself, which is faster.
+func TestACallWithoutAnEndAsksByItself(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		by := &askers{}
+		client.AddHook(by)
+		m := NewMutex(client, "orders").virtual()
+		for _, lock := range []func(context.Context) (*locks.Lease, error){m.Lock, m.TryLock} {
+			lease, err := lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, lease.Release(t.Context()))
+			require.NotContains(t, by.stacks(), t.Name())
+			lease, err = lock(context.Background())
+			require.NoError(t, err)
+			require.Contains(t, by.stacks(), t.Name())
+			require.NoError(t, lease.Release(context.Background()))
+			require.Contains(t, by.stacks(), t.Name())
+		}
+
+		lease, err := m.Lock(context.Background())
+		require.NoError(t, err)
+		time.AfterFunc(8*time.Second, func() { to.set(func(l *link) { l.cut = false }) })
+		to.set(func(l *link) { l.cut = true })
+		require.NoError(t, lease.Release(context.Background()), "what fails is tried again")
+		require.False(t, s.Exists("orders"))
+	})
+}
+
+// askers remembers from where requests are sent.
+type askers struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (a *askers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *askers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a *askers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		a.mu.Lock()
+		a.all.Write(debug.Stack())
+		a.mu.Unlock()
+		return next(ctx, command)
+	}
+}
+
+// stacks returns those since the last call.
+func (a *askers) stacks() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer a.all.Reset()
+	return a.all.String()
 }
 
 func TestALockThatIsGoneEndsItsLease(t *testing.T) {

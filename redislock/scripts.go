@@ -168,7 +168,11 @@ end
 )
 
 var (
-	acquireExclusive = redis.NewScript(waitForCall + refuseWhileHeld + refuseWhileRead + grantExclusive)
+	acquireExclusive = redis.NewScript(`
+if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) > 0 then
+` + waitForCall + refuseWhileHeld + refuseWhileRead + `
+end
+` + grantExclusive)
 
 	acquireInOrder = redis.NewScript(`
 local function wait_for_call() end
@@ -212,21 +216,30 @@ return 1
 `)
 
 	// The arguments of a release are owner and callsOf. It gives back what the owner has, also its place
-	// in the line, its wait for a call and its intention to write.
+	// in the line, its wait for a call and its intention to write. It ends early when nobody waits, and
+	// when somebody was called already: the costs of a lock that is wanted all the time are here.
 	release = redis.NewScript(`
-local had = 0
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+local had, owners = 0, redis.call('MGET', KEYS[1], KEYS[9])
+if owners[1] == ARGV[1] then
 	had = redis.call('DEL', KEYS[1])
 end
-if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[8], KEYS[9]) == 0 then
+if had == 1 and owners[2] and owners[2] ~= ARGV[1] then
+	if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5]) == 0 then
+		return had
+	end
+elseif redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[8], KEYS[9]) == 0 then
 	return had
 end
-had = had + redis.call('ZREM', KEYS[3], ARGV[1])
-for _, key in ipairs({KEYS[4], KEYS[9]}) do
-	if redis.call('GET', key) == ARGV[1] then
-		redis.call('DEL', key)
+if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5], KEYS[6]) > 0 then
+	had = had + redis.call('ZREM', KEYS[3], ARGV[1])
+	if redis.call('GET', KEYS[4]) == ARGV[1] then
+		redis.call('DEL', KEYS[4])
 	end
+` + leaveLine + `
 end
 redis.call('ZREM', KEYS[8], ARGV[1])
-` + leaveLine + callNext)
+if owners[2] == ARGV[1] then
+	redis.call('DEL', KEYS[9])
+end
+` + callNext)
 )

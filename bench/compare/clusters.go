@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (c *etcdCluster) ip(i int) string { return fmt.Sprintf("%s%d", etcdNetwork,
 
 func runIP(args ...string) error {
 	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 	}
 	return nil
 }
@@ -189,7 +190,8 @@ func (c *etcdCluster) close() {
 		}
 	}
 	for i := range 3 {
-		_ = runIP("netns", "del", fmt.Sprintf("compare-etcd-%d", i)) // also its link
+		_ = runIP("link", "del", fmt.Sprintf("cmpetcd%d", i)) // it would go with its network, some time later
+		_ = runIP("netns", "del", fmt.Sprintf("compare-etcd-%d", i))
 	}
 	_ = runIP("link", "del", "compare-etcd")
 }

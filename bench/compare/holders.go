@@ -124,10 +124,10 @@ func compareHolders(ctx context.Context, matches func(string) bool, turns int,
 	for turn := range turns {
 		for i, t := range selected {
 			h.turn++
-			o, err := t.run(ctx, t, h)
+			o, err := h.make(ctx, t)
 			if err != nil && ctx.Err() == nil {
 				fmt.Fprintf(os.Stderr, "%v: %v; once more\n", t, err)
-				o, err = t.run(ctx, t, h)
+				o, err = h.make(ctx, t)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%v: %w", t, err)
@@ -147,6 +147,13 @@ func compareHolders(ctx context.Context, matches func(string) bool, turns int,
 		row.Together, row.Most = median(together), slices.Max(together)
 	}
 	return r, nil
+}
+
+// make makes a trial. It gives up when that lasts far too long, as with servers that did not start.
+func (h *holders) make(ctx context.Context, t trial) (outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.frozen+3*time.Minute, errors.New("the trial lasts too long"))
+	defer cancel()
+	return t.run(ctx, t, h)
 }
 
 func (t trial) String() string { return fmt.Sprintf("%s/%s/%s", t.fault, t.peer, t.note) }

@@ -13,6 +13,8 @@ const (
 	lockstepPeer  = "Lockstep"
 	watchdogPeer  = "Lockstep, watchdog"
 	redislockPeer = "redislock"
+	endlessPeer   = "redislock, a context without an end"
+	orderedPeer   = "redislock, by arrival"
 	curatorPeer   = "Curator"
 	kazooPeer     = "kazoo"
 	zkPeer        = "zk.Lock"
@@ -47,6 +49,7 @@ type work struct {
 var works = []work{
 	{"uncontended", "Acquire and release a free lock", perSecond},
 	{"contended", "32 clients take turns at one lock", perSecond},
+	{"longest", "32 clients take turns at one lock for 12 s: the longest that one waits", milliseconds},
 	{"goroutines", "32 goroutines or threads of one client take turns at one lock", perSecond},
 	{"handover", "A lock passes through 1,000 waiters", perSecond},
 	{"next", "1,000 of 20 clients wait for a lock: time from a release until the next one holds", milliseconds},
@@ -68,7 +71,7 @@ func (j job) String() string { return fmt.Sprintf("%s/%s/%s", j.work, j.servers,
 // against is the row that a row is compared with.
 func (j job) against() job {
 	switch {
-	case j.servers == redis1 && j.peer == redsyncPeer:
+	case j.peer == redsyncPeer, j.peer == endlessPeer, j.peer == orderedPeer:
 		return job{j.work, redis1, redislockPeer}
 	case j.servers == zk3:
 		return job{j.work, zk3, lockstepPeer}
@@ -81,13 +84,17 @@ var jobs = slices.Concat(
 	rows("uncontended", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
 	rows("uncontended", zk3, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
 	rows("uncontended", etcd1, etcdPeer),
-	rows("uncontended", redis1, redislockPeer, redsyncPeer),
+	rows("uncontended", redis1, redislockPeer, endlessPeer, redsyncPeer),
 	rows("uncontended", postgres, postgresPeer),
 	rows("contended", zk1, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
 	rows("contended", zk3, lockstepPeer, barePeer, curatorPeer, kazooPeer, zkPeer),
 	rows("contended", etcd1, etcdPeer),
-	rows("contended", redis1, redislockPeer, redsyncPeer),
+	rows("contended", redis1, redislockPeer, endlessPeer, redsyncPeer),
 	rows("contended", postgres, postgresPeer),
+	rows("longest", zk1, lockstepPeer, zkPeer),
+	rows("longest", etcd1, etcdPeer),
+	rows("longest", redis1, redislockPeer, orderedPeer, redsyncPeer),
+	rows("longest", postgres, postgresPeer),
 	rows("goroutines", zk1, lockstepPeer, barePeer, curatorPeer, zkPeer),
 	rows("handover", zk1, lockstepPeer, curatorPeer, kazooPeer, zkPeer),
 	rows("handover", etcd1, etcdPeer),

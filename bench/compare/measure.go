@@ -67,8 +67,9 @@ type grant struct {
 }
 
 var measurements = map[string]func(context.Context, measurement) (figure, error){
-	"uncontended": uncontended, "contended": contended, "goroutines": goroutines, "handover": handover,
-	"next": nextHolder, "queue": queueing, "counter": counting, "watchers": watching, "idle": idle,
+	"uncontended": uncontended, "contended": contended, "longest": longestWait, "goroutines": goroutines,
+	"handover": handover, "next": nextHolder, "queue": queueing, "counter": counting, "watchers": watching,
+	"idle": idle,
 }
 
 func (m measurement) run(ctx context.Context) error {
@@ -95,8 +96,8 @@ func (m measurement) connect(ctx context.Context) (connection, error) {
 		return connectZooKeeper(ctx, servers, m.session, m.peer == barePeer)
 	case etcdPeer:
 		return connectEtcd(servers, m.session)
-	case redislockPeer, redsyncPeer, redisPeer:
-		return connectRedis(servers[0], m.session, m.peer == redsyncPeer)
+	case redislockPeer, endlessPeer, orderedPeer, redsyncPeer, redisPeer:
+		return connectRedis(servers[0], m.session, m.peer), nil
 	case postgresPeer:
 		return connectPostgres(ctx, servers[0])
 	case riverPeer:
@@ -145,18 +146,51 @@ const contenders = 32
 
 // contended lets clients with a session each take turns at one lock. It fails if two hold at once.
 func contended(ctx context.Context, m measurement) (f figure, err error) {
-	lockers := make([]locker, contenders)
-	for i := range lockers {
-		c, err := m.connect(ctx)
-		if err != nil {
-			return f, err
-		}
-		if lockers[i], err = c.locker("compare-contended"); err != nil {
-			return f, err
-		}
+	lockers, err := m.lockersOfClients(ctx)
+	if err != nil {
+		return f, err
 	}
 	var g section
 	return together(ctx, m, contenders, func(ctx context.Context, who int) error { return g.pass(ctx, lockers[who]) })
+}
+
+// lockersOfClients returns a contender of each of several clients.
+func (m measurement) lockersOfClients(ctx context.Context) (lockers []locker, err error) {
+	lockers = make([]locker, contenders)
+	for i := range lockers {
+		c, err := m.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if lockers[i], err = c.locker("compare-" + m.work); err != nil {
+			return nil, err
+		}
+	}
+	return lockers, nil
+}
+
+// longestWait measures how long the unluckiest call waits while all clients want the lock all the
+// time. One that still waits at the end counts until then.
+func longestWait(ctx context.Context, m measurement) (f figure, err error) {
+	lockers, err := m.lockersOfClients(ctx)
+	if err != nil {
+		return f, err
+	}
+	m.span = 12 * time.Second
+	waits := make([]time.Duration, contenders)
+	begun := time.Now()
+	var g section
+	_, err = together(ctx, m, contenders, func(ctx context.Context, who int) error {
+		asked := time.Now()
+		return g.pass(ctx, func(ctx context.Context) (grant, error) {
+			held, err := lockers[who](ctx)
+			if time.Since(begun) > m.warmup {
+				waits[who] = max(waits[who], time.Since(asked))
+			}
+			return held, err
+		})
+	})
+	return figure{MS: float64(slices.Max(waits)) / float64(time.Millisecond)}, err
 }
 
 // section is a critical section. It notices if two are inside.

@@ -279,7 +279,7 @@ func idle(ctx context.Context, m measurement) (f figure, err error) {
 			shared = c
 			name := fmt.Sprintf("compare-idle-%d", i)
 			lock, _ := c.locker(name)
-			if c.redsync {
+			if c.peer == redsyncPeer {
 				lock = c.extended(name)
 			}
 			_, err = lock(ctx)
@@ -331,7 +331,7 @@ func (m measurement) member(ctx context.Context) error {
 	}
 	switch c := c.(type) {
 	case redisConnection:
-		if c.redsync {
+		if c.peer == redsyncPeer {
 			lock = c.extended(m.name)
 		}
 	case postgresConnection:

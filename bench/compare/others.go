@@ -86,17 +86,29 @@ func (c etcdConnection) set(ctx context.Context, name, value string) error {
 
 type redisConnection struct {
 	*redis.Client
-	expiry  time.Duration
-	redsync bool
+	expiry time.Duration
+	peer   string
 }
 
-func connectRedis(server string, expiry time.Duration, redsync bool) (connection, error) {
-	return redisConnection{redis.NewClient(&redis.Options{Addr: server}), expiry, redsync}, nil
+func connectRedis(server string, expiry time.Duration, peer string) connection {
+	return redisConnection{redis.NewClient(&redis.Options{Addr: server}), expiry, peer}
 }
 
 func (c redisConnection) locker(name string) (locker, error) {
-	if !c.redsync {
+	switch c.peer {
+	case redislockPeer:
 		return leases(redislock.NewMutex(c.Client, name, redislock.WithExpiry(c.expiry))), nil
+	case orderedPeer:
+		return leases(redislock.NewMutex(c.Client, name, redislock.WithExpiry(c.expiry),
+			redislock.WithArrivalOrder())), nil
+	case endlessPeer:
+		lock := leases(redislock.NewMutex(c.Client, name, redislock.WithExpiry(c.expiry)))
+		return func(ctx context.Context) (grant, error) {
+			held, err := lock(context.WithoutCancel(ctx))
+			release := held.release
+			held.release = func(ctx context.Context) error { return release(context.WithoutCancel(ctx)) }
+			return held, err
+		}, nil
 	}
 	// by default a contender gives up after 32 tries
 	m := redsync.New(goredis.NewPool(c.Client)).NewMutex(name, redsync.WithTries(1<<30), redsync.WithExpiry(c.expiry))

@@ -28,10 +28,12 @@ type Grant struct {
 // Hold is the hold on a lock.
 type Hold interface {
 	primitives.Hold
-	// Release ends the hold with a cause, unless the hold has ended already, and gives the lock back
-	// in the background. It calls queued, unless that is nil, as soon as it has begun. Only the first
-	// call counts.
+	// Release ends the hold with a cause, unless the hold has ended already, and begins to give the
+	// lock back. It calls queued, unless that is nil. Only the first call counts. Send goes on.
 	Release(cause error, queued func()) primitives.Discarded
+	// Send sends, once, what Release has begun: in the caller's goroutine, which waits for an answer
+	// then, or in another one.
+	Send(inCaller bool)
 	// Remaining is the time until the hold ends, unless a later proof of life extends it.
 	Remaining() time.Duration
 	// CleanupTimeout bounds the wait for a release, as framework.Config.CleanupTimeout does.

@@ -25,8 +25,9 @@ const module = "github.com/lockstep-go/lockstep/"
 
 // Telemetry traces and measures the waits for one lock or election, and the holds of a lock.
 type Telemetry struct {
-	path, kind  string
+	kind        string
 	tracer      trace.Tracer
+	attributes  trace.SpanStartEventOption // of each span
 	propagators propagation.TextMapPropagator
 	waits       metric.Float64Histogram
 	holds       metric.Float64Histogram
@@ -57,7 +58,9 @@ func NewTelemetry(c *framework.Client, path, kind string) *Telemetry {
 // neither links nor deadlocks.
 func NewTelemetryOf(pkg, path, kind string, tracers trace.TracerProvider, meters metric.MeterProvider,
 	ends ...HoldEnd) *Telemetry {
-	return &Telemetry{path: path, kind: kind, tracer: tracers.Tracer(module + pkg), ends: ends,
+	return &Telemetry{kind: kind, tracer: tracers.Tracer(module + pkg), ends: ends,
+		attributes: trace.WithAttributes(attribute.String("lockstep.path", path),
+			attribute.String("lockstep.lock.kind", kind)),
 		levels: byKind[kind],
 		waits:  metrics.LockWait.In(pkg).Histogram(meters), holds: metrics.LockHold.In(pkg).Histogram(meters),
 		waiting: metrics.LockWaiting.In(pkg).UpDown(meters), holdMetric: metrics.LockHeld.In(pkg).UpDown(meters)}
@@ -111,8 +114,7 @@ type Wait struct {
 // StartWait starts a wait, and returns the context of its span. The caller calls End.
 func (t *Telemetry) StartWait(caller context.Context, op string) (context.Context, *Wait) {
 	w := &Wait{Caller: caller, tel: t, began: time.Now()}
-	w.ctx, w.span = t.tracer.Start(caller, "lockstep.lock."+op,
-		trace.WithAttributes(attribute.String("lockstep.path", t.path), attribute.String("lockstep.lock.kind", t.kind)))
+	w.ctx, w.span = t.tracer.Start(caller, "lockstep.lock."+op, t.attributes)
 	w.counted = t.countWait(w.ctx)
 	return w.ctx, w
 }
@@ -122,12 +124,14 @@ func (t *Telemetry) StartWait(caller context.Context, op string) (context.Contex
 // status.
 func (w *Wait) End(token int64, err error) {
 	outcome := outcomeOf(err)
-	w.span.SetAttributes(attribute.String("lockstep.outcome", outcome))
-	if err == nil {
-		w.span.SetAttributes(attribute.Int64("lockstep.token", token))
-	}
-	if outcome == "error" {
-		w.span.SetStatus(codes.Error, err.Error())
+	if w.span.IsRecording() {
+		w.span.SetAttributes(attribute.String("lockstep.outcome", outcome))
+		if err == nil {
+			w.span.SetAttributes(attribute.Int64("lockstep.token", token))
+		}
+		if outcome == "error" {
+			w.span.SetStatus(codes.Error, err.Error())
+		}
 	}
 	w.span.End()
 	w.tel.measureWait(w.ctx, w.counted, w.began, outcome)

@@ -19,7 +19,7 @@ import (
 // program has it that sets none.
 func TestNothingIsAllocatedForMetricsWithoutAProvider(t *testing.T) {
 	p := otel.GetMeterProvider()
-	tel := &Telemetry{path: "/a", kind: "mutex", waits: metrics.LockWait.Histogram(p),
+	tel := &Telemetry{kind: "mutex", waits: metrics.LockWait.Histogram(p),
 		holds:   metrics.LockHold.Histogram(p),
 		waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p)}
 	require.Zero(t, testing.AllocsPerRun(100, func() { tel.StartHold().End(context.Canceled, context.Canceled, nil) }),
@@ -39,7 +39,7 @@ func BenchmarkTelemetryOfALock(b *testing.B) {
 		{"reader in memory", sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))}} {
 		b.Run(with.name, func(b *testing.B) {
 			p := with.meters
-			tel := &Telemetry{path: "/a", kind: "mutex", tracer: otel.GetTracerProvider().Tracer(module),
+			tel := &Telemetry{kind: "mutex", tracer: otel.GetTracerProvider().Tracer(module),
 				propagators: otel.GetTextMapPropagator(),
 				waits:       metrics.LockWait.Histogram(p), holds: metrics.LockHold.Histogram(p),
 				waiting: metrics.LockWaiting.UpDown(p), holdMetric: metrics.LockHeld.UpDown(p),

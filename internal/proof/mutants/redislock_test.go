@@ -18,8 +18,7 @@ var redislockMutants = []mutant{
 	{
 		promise: "While one Redis primary keeps its data",
 		name:    "a release compares no owner", file: "redislock/scripts.go", test: "TestALockThatIsGoneEndsItsLease",
-		old: "if redis.call('GET', KEYS[1]) == ARGV[1] then\n	had",
-		new: "if redis.call('GET', KEYS[1]) then\n	had",
+		old: "if owners[1] == ARGV[1] then", new: "if owners[1] then",
 	},
 	{
 		promise: "While one Redis primary keeps its data",
@@ -56,6 +55,18 @@ var redislockMutants = []mutant{
 		name:    "what may have been granted is not given back", file: "redislock/lock.go",
 		test: "TestACallThatEndsLeavesNothing",
 		old:  "c.unanswered, c.mayHave = answer, true", new: "c.unanswered = answer",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "a call whose context ends waits for go-redis", file: "redislock/lock.go",
+		test: "TestACallThatEndsLeavesNothing",
+		old:  "if ctx.Done() == nil {", new: "if true {",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
+		name:    "a release that has failed in its caller is not sent again", file: "redislock/hold.go",
+		test: "TestACallWithoutAnEndAsksByItself",
+		old:  "c.giveBackOnce(r.ctx) == nil {", new: "c.giveBackOnce(r.ctx) != errInvalid {",
 	},
 	{
 		promise: "A call on Redis that has ended leaves nothing",
