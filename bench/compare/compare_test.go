@@ -114,13 +114,19 @@ func TestATableNeedsItsPlace(t *testing.T) {
 // TestBothBelieve checks what is said of a library whose holder is told before the next one is granted,
 // of one whose holder is told late, and of one whose holder is never told.
 func TestBothBelieve(t *testing.T) {
-	for want, row := range map[string]trialRow{
-		"never":                      {Together: 0},
-		"under 0.01 s":               {Together: 0.004},
-		"6.40 s":                     {Together: 6.4},
-		"all 21 s that were watched": {Together: 21, AtLeast: true},
+	never, short := outcome{Granted: unseen, Told: -0.97}, outcome{Granted: 4, Told: 4.004, Together: 0.004}
+	late, untold := outcome{Granted: 4, Told: 10.4, Together: 6.4}, outcome{Granted: 4, Told: unseen, Together: 21.2}
+	for _, row := range []struct {
+		outcomes    []outcome
+		median, all string
+	}{
+		{[]outcome{never}, "never", "never"},
+		{[]outcome{late, never, short}, "< 0.01 s", "never – 6.40 s"},
+		{[]outcome{untold, late}, "≥ 21 s", "6.40 s – ≥ 21 s"},
+		{[]outcome{untold, untold}, "≥ 21 s", "≥ 21 s"},
 	} {
-		require.Equal(t, want, row.seconds(row.Together))
+		median, all := trialRow{Outcomes: row.outcomes}.together()
+		require.Equal(t, []string{row.median, row.all}, []string{median, all})
 	}
 }
 

@@ -123,8 +123,8 @@ func (r *holdersReport) markdown() string {
 	}
 	fmt.Fprintf(&out, "`%s`, %s, %s, turns: %d. Session timeout, time to live or expiry: %s; ", r.Command, r.Date,
 		r.Machine, turns, r.Session)
-	fmt.Fprintf(&out, "a holder stands still for %s.\n\n", r.Frozen)
-	fmt.Fprintln(&out, "| | library | | both believe to hold: median | most |\n|---|---|---|---|---|")
+	fmt.Fprintf(&out, "a holder stands still for %s. ≥: for all the time that was watched.\n\n", r.Frozen)
+	fmt.Fprintln(&out, "| | library | | both believe to hold: median | range |\n|---|---|---|---|---|")
 	former := ""
 	for _, row := range r.Rows {
 		fault := row.Fault
@@ -132,8 +132,8 @@ func (r *holdersReport) markdown() string {
 			fault = ""
 		}
 		former = row.Fault
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", fault, row.Peer, row.Note, row.seconds(row.Together),
-			row.seconds(row.Most))
+		median, all := row.together()
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", fault, row.Peer, row.Note, median, all)
 	}
 	return out.String()
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,17 +41,16 @@ type trial struct {
 }
 
 // outcome is what was seen: when the second one was granted and when the first one was told that it
-// holds no longer, in seconds after the fault, negative if that did not happen while they were watched;
+// holds no longer, in seconds after the fault, unseen if that did not happen while they were watched;
 // and for how long both believed to hold.
 type outcome struct{ Granted, Told, Together float64 }
 
-// trialRow is a row of docs/compare-holders.json. Together is how long both believed to hold, the
-// median and the most of the turns; AtLeast says that it went on for as long as it was watched.
+const unseen = -1
+
+// trialRow is a row of docs/compare-holders.json, with an outcome of each turn.
 type trialRow struct {
 	Fault, Peer, Note string
 	Outcomes          []outcome
-	Together, Most    float64
-	AtLeast           bool
 }
 
 type holdersReport struct {
@@ -137,15 +137,6 @@ func compareHolders(ctx context.Context, matches func(string) bool, turns int,
 			r.Rows[i].Outcomes = append(r.Rows[i].Outcomes, o)
 		}
 	}
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		var together []float64
-		for _, o := range row.Outcomes {
-			together = append(together, o.Together)
-			row.AtLeast = row.AtLeast || o.Granted >= 0 && o.Told < 0
-		}
-		row.Together, row.Most = median(together), slices.Max(together)
-	}
 	return r, nil
 }
 
@@ -161,24 +152,37 @@ func (t trial) String() string { return fmt.Sprintf("%s/%s/%s", t.fault, t.peer,
 func (r *holdersReport) print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n%s; %s; session timeout, time to live or expiry %s\n\n", r.Command, r.Date, r.Machine, r.Session)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "fault\tlibrary\t\tboth believe to hold, median\tmost")
+	fmt.Fprintln(t, "fault\tlibrary\t\tboth believe to hold, median\trange")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", row.Fault, row.Peer, row.Note, row.seconds(row.Together),
-			row.seconds(row.Most))
+		median, all := row.together()
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", row.Fault, row.Peer, row.Note, median, all)
 	}
 	return t.Flush()
 }
 
-func (row trialRow) seconds(s float64) string {
-	switch {
-	case row.AtLeast:
-		return fmt.Sprintf("all %.0f s that were watched", s)
-	case s == 0:
-		return "never"
-	case s < 0.005:
-		return "under 0.01 s"
+// together says for how long both believed to hold: the median of the turns, the longer one of the
+// two in the middle, and their range.
+func (row trialRow) together() (median, all string) {
+	sorted := slices.SortedFunc(slices.Values(row.Outcomes), func(a, b outcome) int {
+		return cmp.Compare(a.Together, b.Together)
+	})
+	least, most := sorted[0].together(), sorted[len(sorted)-1].together()
+	if all = least; most != least {
+		all += " – " + most
 	}
-	return fmt.Sprintf("%.2f s", s)
+	return sorted[len(sorted)/2].together(), all
+}
+
+func (o outcome) together() string {
+	switch {
+	case o.Granted != unseen && o.Told == unseen:
+		return fmt.Sprintf("≥ %.0f s", o.Together)
+	case o.Together == 0:
+		return "never"
+	case o.Together < 0.005:
+		return "< 0.01 s"
+	}
+	return fmt.Sprintf("%.2f s", o.Together)
 }
 
 func (r *holdersReport) write(dir string) error {
@@ -221,7 +225,7 @@ func observe(ctx context.Context, peer string, holds, waits []string, watched ti
 	end := time.Now()
 	granted, isGranted := waiter.saidAt("HELD")
 	told, isTold := holder.saidAt("OVER")
-	o = outcome{Granted: -1, Told: -1}
+	o = outcome{Granted: unseen, Told: unseen}
 	if isTold {
 		o.Told = told.Sub(at).Seconds()
 	} else {
