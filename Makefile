@@ -16,7 +16,8 @@
 # make build   compile everything
 # make programs  test the programs with other libraries that docs/programs.md shows: some minutes
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
-# make pictures  records examples/cluster and "lockstep top" on a terminal again, for README and docs
+# make pictures  records examples/cluster and "lockstep top" on a terminal again, and takes pictures of the web page, for
+#                README and docs
 # make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
 # make api-changes  the exported names that have changed since the last release
 # make tidy    each module's go.mod and go.sum, as if all were released
@@ -132,6 +133,7 @@ site:
 
 pictures:
 	@scripts/pictures
+	@scripts/page-pictures
 
 release:
 	release/build

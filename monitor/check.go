@@ -3,10 +3,13 @@ package monitor
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
@@ -49,6 +52,7 @@ func Check(ctx context.Context, client *framework.Client, root string, opts ...O
 type Looker struct {
 	root   string
 	looker *rootLooker
+	latest *lookResult // or nil
 }
 
 // NewLooker returns a Looker for the locks, jobs, queues and workflows at and below root, which may be "/".
@@ -61,7 +65,7 @@ func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, 
 	if err != nil {
 		return nil, failure.Wrap("check", root, err)
 	}
-	return &Looker{root, newRootLooker(client, root, settings)}, nil
+	return &Looker{root: root, looker: newRootLooker(client, root, settings)}, nil
 }
 
 // Look is Check, with the memory of the looks before. It is for one goroutine at a time.
@@ -70,7 +74,69 @@ func (k *Looker) Look(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, failure.Wrap("check", k.root, err)
 	}
-	return Report{l.sortedFindings(), l.survey.Locks, l.survey.Jobs, l.survey.Queues, l.survey.Runs}, nil
+	return k.reportOf(l), nil
+}
+
+// reportOf remembers a look for lookAgain, and returns its report, which belongs to the caller.
+func (k *Looker) reportOf(l *lookResult) Report {
+	k.latest = l
+	return Report{l.sortedFindings(), slices.Clone(l.survey.Locks), slices.Clone(l.survey.Jobs),
+		slices.Clone(l.survey.Queues), slices.Clone(l.survey.Runs)}
+}
+
+func init() {
+	moduleonly.LookAgainAtLocks = func(ctx context.Context, looker any, paths []string) (any, error) {
+		return looker.(*Looker).lookAgain(ctx, paths)
+	}
+}
+
+// lookAgain reads the locks at and below some paths, and judges all locks.
+func (k *Looker) lookAgain(ctx context.Context, paths []string) (Report, error) {
+	seen := *k.latest.survey
+	seen.Locks = slices.DeleteFunc(slices.Clone(seen.Locks), func(r *locks.Report) bool {
+		return slices.ContainsFunc(paths, func(path string) bool {
+			return r.Path == path || strings.HasPrefix(r.Path, path+"/")
+		})
+	})
+	for _, path := range paths {
+		for r, err := range locks.List(ctx, k.looker.client, path) {
+			if err != nil {
+				return Report{}, failure.Wrap("check", path, err)
+			}
+			seen.Locks = append(seen.Locks, r)
+		}
+	}
+	slices.SortFunc(seen.Locks, func(a, b *locks.Report) int { return compareInWalk(a.Path, b.Path) })
+	seen.Locks = slices.CompactFunc(seen.Locks, func(a, b *locks.Report) bool { return a.Path == b.Path })
+	l := newLookResult(time.Now(), k.latest.without, &seen)
+	l.unread = k.latest.unread
+	for key, f := range k.latest.findings {
+		if areaOf(f.Problem) != survey.Locks {
+			l.findings[key] = f
+		}
+	}
+	k.looker.locks.judgeLocks(l)
+	if err := findDeadlocks(ctx, k.looker.client, l, k.root); err != nil {
+		return Report{}, failure.Wrap("check", k.root, err)
+	}
+	return k.reportOf(l), nil
+}
+
+// compareInWalk orders paths as a walk visits them: a node before those below it, and these before its
+// next sibling.
+func compareInWalk(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		switch {
+		case a[i] == b[i]:
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		default:
+			return int(a[i]) - int(b[i])
+		}
+	}
+	return len(a) - len(b)
 }
 
 func checkRoot(client *framework.Client, root string) error {

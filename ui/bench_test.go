@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/testkit/browser"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
@@ -107,6 +109,85 @@ func processorTime(b *testing.B) time.Duration {
 func BenchmarkPages(b *testing.B) {
 	for _, many := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("locks=%d", many), func(b *testing.B) { benchmarkPages(b, newCrowd(b, many)) })
+	}
+}
+
+// BenchmarkPagesInABrowser reports when Chromium has painted the overview, from the begin of the
+// navigation on and with nothing read before, and how long it takes from a new waiter in a line until
+// the list of locks has painted it and has told so. Run it once: -benchtime=1x.
+func BenchmarkPagesInABrowser(b *testing.B) {
+	browser.Require(b)
+	for _, many := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("locks=%d", many), func(b *testing.B) {
+			c := newCrowd(b, many)
+			for b.Loop() {
+				var paints []float64
+				for range 3 {
+					answers, closePage := c.browse(b, "", `new PerformanceObserver((list) => list.getEntries().forEach((e) => {
+	if (e.name === "first-contentful-paint") fetch("answer", {method: "POST", body: String(e.startTime)});
+})).observe({type: "paint", buffered: true});`)
+					ms, err := strconv.ParseFloat(<-answers, 64)
+					require.NoError(b, err)
+					paints = append(paints, ms)
+					closePage()
+				}
+				slices.Sort(paints)
+				b.ReportMetric(paints[len(paints)/2], "ms/first-paint")
+
+				answers, closePage := c.browse(b, "locks", `
+const tell = () => requestAnimationFrame(() => setTimeout(() => { // behind the painting
+	for (const e of document.querySelectorAll("#f-list tr"))
+		if (e.querySelector(".leaf")?.textContent === "0000")
+			fetch("answer", {method: "POST", body: e.querySelector("td:nth-of-type(5)").textContent});
+}));
+new MutationObserver(tell).observe(document.querySelector("main"), {childList: true, subtree: true});
+tell();`)
+				shown := func(want string) {
+					for answer := range answers {
+						if answer == want {
+							return
+						}
+					}
+				}
+				impatient := c.connect(b, fmt.Sprint("impatient-", len(c.clients)))
+				var changes []time.Duration
+				for range 15 {
+					shown(fmt.Sprint("waiting ", benchWaiters))
+					time.Sleep(time.Second + rand.N(2*time.Second)) // at any moment between two looks
+					ctx, leave := context.WithCancel(b.Context())
+					waits, gone := make(chan time.Time, 1), make(chan struct{})
+					go func() {
+						defer close(gone)
+						_, _ = locks.NewMutex(impatient, "/locks/0000",
+							locks.WithOnWait(func(int) { waits <- time.Now() })).Lock(ctx)
+					}()
+					began := <-waits
+					shown(fmt.Sprint("waiting ", benchWaiters+1))
+					changes = append(changes, time.Since(began))
+					leave()
+					<-gone
+				}
+				slices.Sort(changes)
+				b.ReportMetric(float64(changes[len(changes)/2].Milliseconds()), "ms/change")
+				closePage()
+			}
+		})
+	}
+}
+
+// browse opens a page with one more script in a browser, and returns what the script sends to "answer".
+// Nothing is read before.
+func (c *crowd) browse(b *testing.B, name, script string) (answers <-chan string, closePage func()) {
+	page, err := ui.New(c.connect(b, fmt.Sprint("page-", len(c.clients))))
+	require.NoError(b, err)
+	p := &probed{pages: page, script: script, answers: make(chan string, 100), reply: func(string) string { return "" }}
+	server := httptest.NewServer(p)
+	closeBrowser := browser.Open(b, server.URL+"/"+name, browser.Wide, false)
+	return p.answers, func() {
+		closeBrowser()
+		server.CloseClientConnections()
+		server.Close()
+		page.Close()
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/recipenode"
 	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -66,7 +66,7 @@ type hub struct {
 	places   placeCounts
 
 	streams atomic.Int64  // open pages that are followed
-	stirred chan struct{} // gets a value when a watched directory has changed
+	stirred chan struct{} // gets a value when stale has got a directory
 
 	life  context.Context // ends with close
 	end   context.CancelFunc
@@ -74,11 +74,12 @@ type hub struct {
 
 	mu      sync.Mutex
 	newest  *snapshot
-	looking chan struct{}   // closed at the end of the look that is under way, or nil
-	changed chan struct{}   // closed at the next snapshot
-	pages   int             // that wait for changes
-	shown   map[string]int  // what they are about
-	watched map[string]bool // directories
+	looking chan struct{}       // closed at the end of the look that is under way, or nil
+	changed chan struct{}       // closed at the next snapshot
+	pages   int                 // that wait for changes
+	shown   map[string]int      // what they are about
+	watched map[string]bool     // directories
+	stale   map[string][]string // watched directories that have changed, with the names that they had
 	looping bool
 	expired bool
 	details map[string]*detail // of the latest snapshot
@@ -117,7 +118,8 @@ func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
 func newHub(client *framework.Client, s settings, looker *monitor.Looker) *hub {
 	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, looker: looker,
 		changed: make(chan struct{}), stirred: make(chan struct{}, 1), shown: map[string]int{},
-		watched: map[string]bool{}, newest: &snapshot{}, details: map[string]*detail{}, memory: newMemory()}
+		watched: map[string]bool{}, stale: map[string][]string{}, newest: &snapshot{},
+		details: map[string]*detail{}, memory: newMemory()}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -147,34 +149,40 @@ const firstLook = 3 * time.Second
 // fresh returns a snapshot that is not older than the interval, or the latest one if no look ends
 // in time.
 func (h *hub) fresh(ctx context.Context) *snapshot {
-	h.mu.Lock()
-	if !h.expired && time.Since(h.newest.at) < max(h.interval, 2*h.newest.took) || h.life.Err() != nil {
-		defer h.mu.Unlock()
-		return h.newest
-	}
-	done := h.beginLook()
-	h.mu.Unlock()
 	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	case <-ctx.Done():
+	for range 2 { // the first time it may wait for a look at a few locks only
+		h.mu.Lock()
+		if !h.expired && time.Since(h.newest.at) < max(h.interval, 2*h.newest.took) || h.life.Err() != nil {
+			defer h.mu.Unlock()
+			return h.newest
+		}
+		done := h.beginLook(h.look)
+		h.mu.Unlock()
+		select {
+		case <-done:
+		case <-timer.C:
+			return h.latest()
+		case <-ctx.Done():
+			return h.latest()
+		}
 	}
 	return h.latest()
 }
 
-// beginLook begins a look, unless one is under way, and returns what is closed at its end. The
-// caller holds mu.
-func (h *hub) beginLook() <-chan struct{} {
+// beginLook begins a look, unless one is under way, and returns what is closed at its end. A look that
+// returns nil changes nothing. The caller holds mu.
+func (h *hub) beginLook(look func() *snapshot) <-chan struct{} {
 	if h.looking == nil && h.life.Err() == nil {
 		done := make(chan struct{})
-		h.looking, h.expired = done, false
+		h.looking = done
 		h.tasks.Go(func() {
-			s := h.look()
+			s := look()
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.publish(s)
+			if s != nil {
+				h.publish(s)
+			}
 			h.looking = nil
 			close(done)
 		})
@@ -194,7 +202,7 @@ func (h *hub) publish(s *snapshot) {
 		}
 		s = &kept
 	} else {
-		h.memory.add(former, s)
+		h.memory.add(former, s, time.Now())
 	}
 	h.newest = s
 	clear(h.details)
@@ -204,12 +212,15 @@ func (h *hub) publish(s *snapshot) {
 
 // look reads everything once.
 func (h *hub) look() *snapshot {
+	h.mu.Lock()
+	h.expired = false
+	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(h.life, lookTime)
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go h.giveUpStalled(ctx, end)
-	s := &snapshot{at: time.Now(), locksAt: map[string]*locks.Report{}, problemsAt: map[string][]finding{}}
+	s := &snapshot{at: time.Now()}
 	before := h.client.Status().Requests
 	s.Report, s.failed = h.looker.Look(ctx)
 	if s.failed == nil { // no monitor looks at barriers
@@ -225,6 +236,54 @@ func (h *hub) look() *snapshot {
 			h.countFound(ctx, config.Find)}
 	}
 	s.places = h.places
+	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
+		s.failed = errStalled
+	}
+	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
+	h.index(s)
+	s.took, s.sent = time.Since(s.at), h.client.Status().Requests-before
+	return s
+}
+
+// lookAgain reads the locks at and below some paths, and those that are new or gone in directories, which
+// had these names before. It keeps what former has beside them. It returns nil if it cannot read them.
+// created are the paths that are new.
+func (h *hub) lookAgain(former *snapshot, paths []string,
+	above map[string][]string) (s *snapshot, created []string) {
+	ctx, cancel := context.WithTimeout(h.life, stall)
+	defer cancel()
+	for directory, before := range above {
+		names, _, err := h.client.Children(ctx, directory)
+		if err != nil {
+			return nil, nil
+		}
+		known := map[string]bool{}
+		for _, name := range before {
+			known[name] = true
+		}
+		for _, name := range names {
+			if !known[name] {
+				created = append(created, znode.Join(directory, name))
+			}
+			delete(known, name)
+		}
+		for name := range known { // it was deleted
+			paths = append(paths, znode.Join(directory, name))
+		}
+	}
+	report, err := moduleonly.LookAgainAtLocks(ctx, h.looker, slices.Concat(paths, created))
+	if err != nil {
+		return nil, nil
+	}
+	again := *former
+	again.Report = report.(monitor.Report)
+	h.index(&again)
+	return &again, created
+}
+
+// index hides data, and fills in what follows from what was read.
+func (h *hub) index(s *snapshot) {
+	s.locks, s.locksAt, s.problemsAt = nil, map[string]*locks.Report{}, map[string][]finding{}
 	ofRecipe := map[string]bool{} // by path; decided before data is hidden
 	for _, r := range s.Locks {
 		if r.Kind == locks.NoLock || recipenode.Is(r) {
@@ -234,14 +293,9 @@ func (h *hub) look() *snapshot {
 	if h.hideData {
 		hideReport(&s.Report)
 	}
-	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
 	slices.SortFunc(s.Runs, func(a, b workflow.Info) int {
 		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
 	})
-	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
-		s.failed = errStalled
-	}
-	s.took, s.sent = time.Since(s.at), h.client.Status().Requests-before
 	for _, r := range s.Locks {
 		s.locksAt[r.Path] = r
 		if !ofRecipe[r.Path] {
@@ -263,7 +317,6 @@ func (h *hub) look() *snapshot {
 			s.problemsAt[path] = append(s.problemsAt[path], f)
 		}
 	}
-	return s
 }
 
 // countFound counts what a recipe finds below the root.
@@ -323,127 +376,6 @@ func (h *hub) open(path string) (leave func()) {
 		if h.shown[path]--; h.shown[path] <= 0 {
 			delete(h.shown, path)
 		}
-	}
-}
-
-// lookWhileOpen looks again and again while a page is open: after each interval, and after a quarter
-// of it if a watched directory has changed, or if the look before was early: that may have come
-// between the creation of a lock's directory and that of its first node.
-func (h *hub) lookWhileOpen() {
-	early := false
-	ctx, unwatch := context.WithCancel(h.life)
-	defer unwatch()
-	for ctx.Err() == nil {
-		h.mu.Lock()
-		if h.pages == 0 {
-			h.looping = false
-			h.mu.Unlock()
-			return
-		}
-		directories := h.directoriesToWatch()
-		h.mu.Unlock()
-		h.watch(ctx, directories)
-		select {
-		case <-h.stirred: // the look sees it
-		default:
-		}
-		h.mu.Lock()
-		done := h.beginLook()
-		h.mu.Unlock()
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return
-		}
-		took := h.latest().took
-		pause(ctx, max(h.interval/4, took), nil)
-		early = !early && pause(ctx, max(h.interval, took)-max(h.interval/4, took), h.stirred)
-	}
-}
-
-// pause waits until the time is over, early tells something, or ctx ends. It reports whether early
-// has told something.
-func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-early:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-const (
-	maxWatches = 200         // directories that a hub watches
-	watchTime  = time.Second // setting the watches may take
-)
-
-// directoriesToWatch are what open pages are about, and of the directories of locks and elections
-// and the directories above them the first ones as lists show them. The caller holds mu.
-func (h *hub) directoriesToWatch() []string {
-	s := h.newest
-	if s.failed != nil {
-		return nil
-	}
-	all := slices.Sorted(maps.Keys(h.shown))
-	locked := slices.DeleteFunc(slices.Clone(s.locks), func(r *locks.Report) bool { return r.Kind == locks.ClaimLock })
-	slices.SortStableFunc(locked, func(a, b *locks.Report) int {
-		return cmp.Or(len(s.problemsAt[b.Path])-len(s.problemsAt[a.Path]), len(b.Waiters)-len(a.Waiters))
-	})
-	for _, r := range locked[:min(len(locked), maxWatches)] {
-		above, _ := znode.Split(r.Path)
-		all = append(all, r.Path, above)
-	}
-	return all
-}
-
-// watch watches directories for changes of their children, up to maxWatches. It returns when the
-// watches are set. A watch lasts until its directory changes, so a cluster in which nothing changes
-// is asked for none.
-func (h *hub) watch(ctx context.Context, directories []string) {
-	if len(directories) == 0 {
-		return
-	}
-	setting, cancel := context.WithTimeout(ctx, watchTime)
-	defer cancel()
-	session, err := h.client.Session(setting)
-	if err != nil {
-		return
-	}
-	var set sync.WaitGroup
-	defer set.Wait()
-	for _, directory := range directories {
-		h.mu.Lock()
-		skip := h.watched[directory] || len(h.watched) == maxWatches
-		if !skip {
-			h.watched[directory] = true
-		}
-		h.mu.Unlock()
-		if skip {
-			continue
-		}
-		set.Add(1)
-		h.tasks.Go(func() {
-			_, _, watch, err := session.WatchChildren(setting, directory)
-			set.Done()
-			if err == nil {
-				select {
-				case <-watch.C():
-					select {
-					case h.stirred <- struct{}{}:
-					default: // the loop knows it already
-					}
-				case <-session.Done(): // the next one watches
-				case <-ctx.Done():
-					watch.Stop()
-				}
-			}
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			delete(h.watched, directory)
-		})
 	}
 }
 

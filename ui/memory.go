@@ -51,24 +51,24 @@ type term struct {
 
 func newMemory() memory { return memory{depths: map[string][]depth{}, terms: map[string][]term{}} }
 
-// add remembers the differences between two snapshots.
-func (m *memory) add(former, s *snapshot) {
+// add remembers the differences between two snapshots. at is when the later one was made.
+func (m *memory) add(former, s *snapshot, at time.Time) {
 	first := former.at.IsZero()
 	if first {
-		m.since = s.at
+		m.since = at
 	}
-	m.addDepths(s)
-	m.addTerms(s, first)
+	m.addDepths(s, at)
+	m.addTerms(s, at, first)
 	if !first {
-		m.addFindings(former, s)
-		m.addRuns(former, s)
+		m.addFindings(former, s, at)
+		m.addRuns(former, s, at)
 	}
 	if n := len(m.changes) - maxChanges; n > 0 {
 		m.changes = append([]change(nil), m.changes[n:]...)
 	}
 }
 
-func (m *memory) addDepths(s *snapshot) {
+func (m *memory) addDepths(s *snapshot, at time.Time) {
 	present := map[string]bool{}
 	for _, q := range s.Queues {
 		if q.Missing {
@@ -79,8 +79,8 @@ func (m *memory) addDepths(s *snapshot) {
 		if len(known) == 0 && len(m.depths) >= maxPaths {
 			continue
 		}
-		now := depth{s.at, q.Items + q.Delayed}
-		if n := len(known); n > 0 && s.at.Sub(known[n-1].At) < depthPause {
+		now := depth{at, q.Items + q.Delayed}
+		if n := len(known); n > 0 && at.Sub(known[n-1].At) < depthPause {
 			continue
 		}
 		if known = append(known, now); len(known) > maxDepths {
@@ -95,7 +95,7 @@ func (m *memory) addDepths(s *snapshot) {
 	}
 }
 
-func (m *memory) addTerms(s *snapshot, first bool) {
+func (m *memory) addTerms(s *snapshot, at time.Time, first bool) {
 	present := map[string]bool{}
 	for _, r := range s.locks {
 		if r.Kind != locks.ElectionLock {
@@ -114,26 +114,26 @@ func (m *memory) addTerms(s *snapshot, first bool) {
 		}
 		switch {
 		case leads && known[n-1].Node == leader.Node:
-			known[n-1].Seen = s.at
+			known[n-1].Seen = at
 			continue
 		case leads:
-			known[n-1].Until = s.at
+			known[n-1].Until = at
 			if leader.Node == "" {
-				m.note(s.at, warn, "election", r.Path, fmt.Sprintf("%s leads no more; nobody leads", known[n-1].Leader))
+				m.note(at, warn, "election", r.Path, fmt.Sprintf("%s leads no more; nobody leads", known[n-1].Leader))
 			}
 		}
 		if leader.Node == "" {
 			m.terms[r.Path] = known
 			continue
 		}
-		from := s.at
+		from := at
 		if first || n == 0 {
 			from = leader.Since
 		}
 		if n > 0 || !first {
-			m.note(s.at, busy, "election", r.Path, leader.Owner+" leads")
+			m.note(at, busy, "election", r.Path, leader.Owner+" leads")
 		}
-		known = append(known, term{Leader: leader.Owner, Node: leader.Node, From: from, Seen: s.at})
+		known = append(known, term{Leader: leader.Owner, Node: leader.Node, From: from, Seen: at})
 		if len(known) > maxTerms {
 			known = append([]term(nil), known[len(known)-maxTerms:]...)
 		}
@@ -149,13 +149,13 @@ func (m *memory) addTerms(s *snapshot, first bool) {
 			continue
 		}
 		if last := &known[len(known)-1]; last.Until.IsZero() {
-			last.Until = s.at
-			m.note(s.at, warn, "election", path, fmt.Sprintf("%s leads no more; nobody leads", last.Leader))
+			last.Until = at
+			m.note(at, warn, "election", path, fmt.Sprintf("%s leads no more; nobody leads", last.Leader))
 		}
 	}
 }
 
-func (m *memory) addFindings(former, s *snapshot) {
+func (m *memory) addFindings(former, s *snapshot, at time.Time) {
 	type key struct{ problem, path string }
 	before, after := map[key]finding{}, map[key]finding{}
 	for _, f := range allFindings(former.findings) {
@@ -165,17 +165,17 @@ func (m *memory) addFindings(former, s *snapshot) {
 		k := key{string(f.Problem), f.Path}
 		after[k] = f
 		if _, known := before[k]; !known {
-			m.note(s.at, f.Severity, f.Page, f.Path, string(f.Problem))
+			m.note(at, f.Severity, f.Page, f.Path, string(f.Problem))
 		}
 	}
 	for k, f := range before {
 		if _, open := after[k]; !open {
-			m.note(s.at, good, f.Page, f.Path, "ended: "+string(f.Problem))
+			m.note(at, good, f.Page, f.Path, "ended: "+string(f.Problem))
 		}
 	}
 }
 
-func (m *memory) addRuns(former, s *snapshot) {
+func (m *memory) addRuns(former, s *snapshot, at time.Time) {
 	before := map[string]int64{}
 	for _, j := range former.Jobs {
 		if j.LastRun != nil {
@@ -190,7 +190,7 @@ func (m *memory) addRuns(former, s *snapshot) {
 		if j.LastRun.Outcome.IsFailure() {
 			mark = warn
 		}
-		m.note(s.at, mark, "job", j.JobPath(), outcomeText(*j.LastRun))
+		m.note(at, mark, "job", j.JobPath(), outcomeText(*j.LastRun))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -30,7 +31,7 @@ var (
 )
 
 // Require skips the test if there is no Chromium, or fails it in CI.
-func Require(t *testing.T) {
+func Require(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("chromium"); err == nil {
 		return
@@ -41,16 +42,18 @@ func Require(t *testing.T) {
 	t.Skip("chromium is not installed: make test-tools")
 }
 
-// Open opens a page, in the background, until the end of the test.
-func Open(t *testing.T, url string, size Size, dark bool) {
+// Open opens a page, in the background, until the end of the test or until it is closed.
+func Open(t testing.TB, url string, size Size, dark bool) (closePage func()) {
 	t.Helper()
 	cmd := exec.Command("chromium", append(arguments(t, size, dark), "--remote-debugging-port=0", url)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
+	closePage = sync.OnceFunc(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it has started others
 		_ = cmd.Wait()
 	})
+	t.Cleanup(closePage)
+	return closePage
 }
 
 // Dump loads a page, runs its scripts until they have nothing to do, and returns the document as
@@ -66,7 +69,7 @@ func Dump(t *testing.T, url string, size Size, dark bool) string {
 	return string(out)
 }
 
-func arguments(t *testing.T, size Size, dark bool) []string {
+func arguments(t testing.TB, size Size, dark bool) []string {
 	profile, err := os.MkdirTemp("", "browser-")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
