@@ -171,6 +171,7 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	require.Positive(t, run["token"])
 	_, out, _ = s.run("runs", "demo")
 	require.Contains(t, out, "succeeded, triggered by hand")
+	require.Regexp(t, ` RAN\ndemo .* succeeded .*  1\n$`, s.ok("jobs"), "the run by hand counts")
 	require.NotContains(t, out, `""`, "no error")
 	_, out, _ = s.run("jobs", "/lockstep/jobs/demo")
 	require.Contains(t, out, "NEXT TICKS")

@@ -97,7 +97,7 @@ func fillDisk(env *testEnv, rng *rand.Rand) (func() error, error) {
 	ended := make(chan struct{})
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		for env.Mode(i) != "" {
+		for !env.HasFailed(i) {
 			select {
 			case <-ended:
 				return

@@ -146,6 +146,9 @@ func (r *harness) reportViolations(wrong []error) {
 	for _, err := range wrong {
 		fmt.Fprintln(&text, err)
 	}
+	for i := range r.env.Size() {
+		r.checker.writeEvidence(fmt.Sprintf("server-%d.log", i), r.env.Log(i))
+	}
 	for _, file := range r.checker.evidenceFiles {
 		fmt.Fprintln(&text, "evidence:", file)
 	}

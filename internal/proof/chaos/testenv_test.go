@@ -104,6 +104,7 @@ func (env *testEnv) claimTarget(rng *rand.Rand, name string, n int, fit func(int
 			continue
 		}
 		env.takenTargets[key] = true
+		env.history.logHarness("target: " + key)
 		return i, func() {
 			env.mu.Lock()
 			defer env.mu.Unlock()

@@ -33,10 +33,13 @@ func TestAFullDiskStopsAServer(t *testing.T) {
 		_, err := conn.Create("/fill-", make([]byte, 8<<10), zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		return err == nil && e.Mode(victim) == ""
 	}, time.Minute, 20*time.Millisecond)
+	require.True(t, e.HasFailed(victim))
+	require.False(t, e.HasFailed(leader))
 	require.NoError(t, e.Kill(victim))
 	require.NoError(t, e.FreeDisk(victim))
 	require.NoError(t, e.Restart(victim))
 	require.NoError(t, e.Await(t.Context()))
+	require.False(t, e.HasFailed(victim), "the new process has not")
 	require.NoDirExists(t, e.layout.disk(victim)+"/version-2", "this process does not see the mount")
 }
 

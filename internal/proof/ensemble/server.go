@@ -1,8 +1,11 @@
 package ensemble
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +24,7 @@ type server struct {
 	cmd      *exec.Cmd
 	exited   chan struct{} // closed when cmd has ended
 	isKilled bool          // by us, and not started since
+	logFrom  int64         // where the text of cmd begins in the log
 }
 
 func (s *server) start() error {
@@ -34,13 +38,17 @@ func (s *server) start() error {
 		return fmt.Errorf("ensemble: open the server's log: %w", err)
 	}
 	defer log.Close()
+	info, err := log.Stat()
+	if err != nil {
+		return fmt.Errorf("ensemble: the server's log: %w", err)
+	}
 	cmd := exec.Command(s.java, s.args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = childAttr()
 	if err := s.launcher.start(cmd); err != nil {
 		return fmt.Errorf("ensemble: start a server: %w", err)
 	}
-	s.cmd, s.exited, s.isKilled = cmd, make(chan struct{}), false
+	s.cmd, s.exited, s.isKilled, s.logFrom = cmd, make(chan struct{}), false, info.Size()
 	go reap(cmd, s.exited)
 	return nil
 }
@@ -86,14 +94,33 @@ func (s *server) running() bool {
 	return s.signal(func(*os.Process) error { return nil }) == nil
 }
 
-// logTail returns the last lines that the server has printed.
-func (s *server) logTail(lines int) string {
+// log returns what the server has printed, in all its processes.
+func (s *server) log() string {
 	b, err := os.ReadFile(s.logPath)
 	if err != nil {
 		return err.Error()
 	}
-	all := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return string(b)
+}
+
+// logTail returns the last lines that the server has printed.
+func (s *server) logTail(lines int) string {
+	all := strings.Split(strings.TrimSpace(s.log()), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// hasFailed reports whether the present process has printed that an error has stopped the server.
+func (s *server) hasFailed() bool {
+	s.mu.Lock()
+	from := s.logFrom
+	s.mu.Unlock()
+	log, err := os.Open(s.logPath)
+	if err != nil {
+		return false
+	}
+	defer log.Close()
+	printed, _ := io.ReadAll(io.NewSectionReader(log, from, math.MaxInt64-from))
+	return bytes.Contains(printed, []byte("Severe unrecoverable error"))
 }
 
 func isClosed(c <-chan struct{}) bool {

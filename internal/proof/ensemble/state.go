@@ -22,6 +22,14 @@ func (e *Ensemble) Size() int { return len(e.servers) }
 // does not serve or does not answer.
 func (e *Ensemble) Mode(i int) string { return Mode(e.Addr(i)) }
 
+// Log returns what server i has printed, or why it cannot be read.
+func (e *Ensemble) Log(i int) string { return e.servers[i].log() }
+
+// HasFailed reports whether server i has printed, since its last start, that an error has stopped
+// it, such as a full disk. It sends no request: Mode may take so long on a busy machine that the
+// server serves again in the same process meanwhile.
+func (e *Ensemble) HasFailed(i int) bool { return e.servers[i].hasFailed() }
+
 // FourLetter sends a four-letter word to server i.
 func (e *Ensemble) FourLetter(i int, word string) (string, error) {
 	return FourLetter(e.Addr(i), word)
