@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep"
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
@@ -19,6 +20,7 @@ import (
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/queue/curatorqueue"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -38,6 +40,8 @@ func follow[T any](view func(ctx context.Context, c *framework.Client) iter.Seq2
 		return last
 	}
 }
+
+type tree struct{ Rate int }
 
 // TestCallsThatRunUntilTheirContextEndsReturnNil (ADR 119), and live views end without an error.
 func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
@@ -75,6 +79,16 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 		"config.Run": func(ctx context.Context, c *framework.Client) error {
 			return config.New(c, "/value", codec.Text(), config.WithDefault("")).Run(ctx)
 		},
+		"config.Tree.Run": func(ctx context.Context, c *framework.Client) error {
+			return config.NewTree[tree](c, []string{"/tree"}).Run(ctx)
+		},
+		"lockstep.Run": func(ctx context.Context, c *framework.Client) error {
+			return lockstep.Run(ctx, c, []lockstep.Part{lockstep.Go("work", untilDone)})
+		},
+		"config.Tree.Follow": follow(func(ctx context.Context, c *framework.Client,
+		) iter.Seq2[config.Snapshot[tree], error] {
+			return config.NewTree[tree](c, []string{"/tree"}).Follow(ctx)
+		}),
 		"framework.Follow": follow(func(ctx context.Context, c *framework.Client,
 		) iter.Seq2[framework.NodeValue, error] {
 			return c.Follow(ctx, "/value")
@@ -158,6 +172,26 @@ func TestWaitsReturnTheErrorOfTheirContext(t *testing.T) {
 			_, err := q.TakeBatch(ctx, 2)
 			return err
 		},
+		"MultiLock.Lock": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewMultiLock(locks.NewMutex(c, "/free"), locks.NewMutex(c, "/mutex")).Lock(ctx)
+			return err
+		},
+		"Queue.Put into a full queue": func(ctx context.Context, c *framework.Client) error {
+			q := queue.New(c, "/full", codec.Bytes(), queue.WithCapacity(1))
+			defer func() { _ = q.Close(ctx) }()
+			return q.Put(ctx, nil)
+		},
+		"curatorqueue.Take": func(ctx context.Context, c *framework.Client) error {
+			_, err := curatorqueue.New(c, "/curator").Take(ctx)
+			return err
+		},
+		"Group.Drain": func(ctx context.Context, c *framework.Client) error {
+			return members.New(c, "/members").Drain(ctx, "busy")
+		},
+		"Handle.Wait": func(ctx context.Context, c *framework.Client) error {
+			_, err := workflow.NewKind[int, int]("order").Handle(workflow.New(c, "/workflows"), "1").Wait(ctx)
+			return err
+		},
 		"Workflows.Wait": func(ctx context.Context, c *framework.Client) error {
 			_, err := workflow.New(c, "/workflows").Wait(ctx, "1")
 			return err
@@ -208,6 +242,13 @@ func holdAll(t *testing.T, c *framework.Client) {
 	_, err := election.New(c, "/election").Campaign(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, barrier.NewGate(c, "/gate").Raise(t.Context()))
+	full := queue.New(c, "/full", codec.Bytes(), queue.WithCapacity(1))
+	require.NoError(t, full.Put(t.Context(), nil))
+	require.NoError(t, full.Close(t.Context()))
+	busy, err := members.New(c, "/members").Join(t.Context(), "busy", members.Info{},
+		members.WithDrain(func(ctx context.Context, _ members.Cordon) error { <-ctx.Done(); return ctx.Err() }))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = busy.Leave(t.Context()) }) // which has ended: it does not wait for the drain
 	w := workflow.New(c, "/workflows")
 	_, err = workflow.NewKind[int, int]("order").Start(t.Context(), w, "1", 1)
 	require.NoError(t, err)

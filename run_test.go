@@ -311,8 +311,8 @@ func TestRecipesKeepToTheGrace(t *testing.T) {
 		b.stop()
 		err := <-b.result
 		require.Equal(t, 6*time.Second, took)
-		require.ErrorIs(t, cause, queue.ErrDraining)
-		require.ErrorIs(t, err, queue.ErrUnfinished)
+		require.ErrorIs(t, cause, framework.ErrDraining)
+		require.ErrorIs(t, err, framework.ErrDraining)
 		require.NotErrorIs(t, err, framework.ErrUnfinished)
 	})
 }

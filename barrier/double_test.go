@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/barrier"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -31,8 +32,8 @@ func TestMembersEnterAndLeaveTogether(t *testing.T) {
 			x, y := leave(t.Context(), rs[0]), leave(t.Context(), rs[2])
 			time.Sleep(time.Minute)
 			require.False(t, x.over() || y.over())
-			require.ErrorIs(t, rs[0].Err(), barrier.ErrLeft)
-			require.ErrorIs(t, context.Cause(rs[0].Context()), barrier.ErrLeft)
+			require.ErrorIs(t, rs[0].Err(), locks.ErrReleased)
+			require.ErrorIs(t, context.Cause(rs[0].Context()), locks.ErrReleased)
 			require.NoError(t, rs[1].Err())
 			z := leave(t.Context(), rs[1])
 			for _, e := range []*exit{x, y, z} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 var (
@@ -14,8 +15,6 @@ var (
 	// ErrRaised is returned by Raise when a lease holds the gate up already, so that the gate would
 	// fall with that lease; and by Hold when the gate is up.
 	ErrRaised = errors.New("gate is raised already")
-	// ErrLeft is the cause of the end of a round's context when the member has left.
-	ErrLeft = errors.New("left the barrier")
 	// ErrCounting is returned when Reset finds that the latch has not opened.
 	ErrCounting = errors.New("latch has not opened")
 )
@@ -34,6 +33,9 @@ func (e *MismatchError) Error() string {
 
 // Unwrap returns framework.ErrMismatch.
 func (e *MismatchError) Unwrap() error { return errMismatch }
+
+// errLeft is the cause of a round's end by Leave.
+var errLeft = failure.KindOf(locks.ErrReleased, "left the barrier")
 
 // Kinds of errors of package framework, with texts of their own.
 var (

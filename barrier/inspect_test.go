@@ -135,7 +135,7 @@ func TestInspectRefusesWhatIsNoBarrier(t *testing.T) {
 			require.ErrorIs(t, err, want, data)
 		}
 		_, err := barrier.Inspect(t.Context(), c, "x")
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }
 

@@ -37,7 +37,7 @@ type roundLeaver interface {
 	waitForOthers(ctx context.Context) error
 }
 
-// Context ends when the member has left, or counts as dead. Its cause wraps ErrLeft,
+// Context ends when the member has left, or counts as dead. Its cause wraps locks.ErrReleased,
 // framework.ErrSessionLost, framework.ErrNodeGone or framework.ErrClosed. It carries the values of
 // the context given to Enter, but not its end.
 func (r *Round) Context() context.Context { return r.hold.Context() }
@@ -98,7 +98,7 @@ func (r *Round) endContext() (again bool, err error) {
 		return false, err
 	}
 	r.left = true
-	r.hold.End(ErrLeft)
+	r.hold.End(errLeft)
 	return false, nil
 }
 

@@ -4,25 +4,20 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockstep-go/lockstep/internal/lastgood"
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
+// ErrNoValue is returned when the node is missing and there is no default, and by Rollback for a
+// version that is not in the history.
+var ErrNoValue = errors.New("no value")
+
+// Kinds of errors of package framework, with texts of their own.
 var (
-	// ErrConflict is returned when the value has another version than WithExpectedVersion asks for;
-	// see ConflictError.
-	ErrConflict = errors.New("the value was changed")
-	// ErrNoValue is returned when the node is missing and there is no default, and by Rollback for
-	// a version that is not in the history.
-	ErrNoValue = errors.New("no value")
-	// ErrRefused is returned for a value that cannot be encoded or decoded, or that WithValidate
-	// refuses.
-	ErrRefused = errors.New("value refused")
-	// ErrBadFile is returned for a file of WithFile that is damaged, half written, or of another
-	// path.
-	ErrBadFile = lastgood.ErrBadFile
+	errConflict = failure.KindOf(failure.ErrConflict, "the value was changed")
+	errRefused  = failure.KindOf(failure.ErrBadValue, "value refused")
 )
 
-// ConflictError reports the value's version. It wraps ErrConflict.
+// ConflictError reports the value's version. It wraps framework.ErrConflict.
 type ConflictError struct {
 	// Path is the value's path.
 	Path string
@@ -32,8 +27,8 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("%v: %s has version %d and not %d; read it again", ErrConflict, e.Path, e.Version, e.Wanted)
+	return fmt.Sprintf("%v: %s has version %d and not %d; read it again", errConflict, e.Path, e.Version, e.Wanted)
 }
 
-// Unwrap returns ErrConflict.
-func (e *ConflictError) Unwrap() error { return ErrConflict }
+// Unwrap returns framework.ErrConflict.
+func (e *ConflictError) Unwrap() error { return errConflict }

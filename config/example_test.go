@@ -49,7 +49,7 @@ func ExampleValue_Set() {
 	next := now.Value
 	next.Rate *= 2
 	err = value.Set(ctx, next, config.WithExpectedVersion(now.Version), config.WithNote("double the rate"))
-	if errors.Is(err, config.ErrConflict) {
+	if errors.Is(err, framework.ErrConflict) {
 		fmt.Println("another one was faster: read again")
 	}
 }

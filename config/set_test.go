@@ -3,6 +3,7 @@ package config_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,16 +60,18 @@ func TestIfWritesOnlyOverTheVersionThatWasRead(t *testing.T) {
 		require.Equal(t, config.ConflictError{Path: path, Version: 0, Wanted: 77}, *conflict)
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}, config.WithExpectedVersion(0)))
 		first := w.version()
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(0)), config.ErrConflict)
+		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(0)), framework.ErrConflict)
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(first)))
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.WithExpectedVersion(first)), config.ErrConflict)
+		err := v.Set(t.Context(), limits{Rate: 3}, config.WithExpectedVersion(first))
+		require.ErrorIs(t, err, framework.ErrConflict)
 
 		// A node that was deleted and created again has the same version of ZooKeeper's, and not
 		// the same here.
 		second := w.version()
 		require.NoError(t, w.b.Delete(t.Context(), path, framework.AnyVersion))
 		w.write(`{"rate":9}`)
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 3}, config.WithExpectedVersion(second)), config.ErrConflict)
+		err = v.Set(t.Context(), limits{Rate: 3}, config.WithExpectedVersion(second))
+		require.ErrorIs(t, err, framework.ErrConflict)
 		require.Equal(t, []string{`!={"rate":9}`, `={"rate":2}`, `={"rate":1}`}, records(t, v))
 	})
 }
@@ -89,7 +92,7 @@ func TestConcurrentConditionalSetsLoseNoIncrement(t *testing.T) {
 					switch {
 					case err == nil:
 						n++
-					case !strings.Contains(err.Error(), config.ErrConflict.Error()):
+					case !errors.Is(err, framework.ErrConflict):
 						done <- err
 						return
 					}
@@ -125,7 +128,7 @@ func TestAConditionalSetIsRefusedIfAnotherIsAppliedAfterItsRead(t *testing.T) {
 		go func() { done <- v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(w.version())) }()
 		<-hasRead
 		require.NoError(t, w.limits(w.b).Set(t.Context(), limits{Rate: 7}))
-		require.ErrorIs(t, <-done, config.ErrConflict)
+		require.ErrorIs(t, <-done, framework.ErrConflict)
 		loaded, err := w.limits(w.b).Load(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 7, loaded.Value.Rate)
@@ -240,13 +243,13 @@ func TestSetRefusesWhatReadersWouldRefuse(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		v := w.limits(w.a)
 		err := v.Set(t.Context(), limits{Rate: -1})
-		require.ErrorIs(t, err, config.ErrRefused)
+		require.ErrorIs(t, err, framework.ErrBadValue)
 		require.ErrorIs(t, err, errNegative)
 		require.ErrorIs(t, v.Set(t.Context(), limits{Owner: strings.Repeat("x", 2<<20)}), framework.ErrTooLarge)
 		_, exists := w.Node(path)
 		require.False(t, exists)
 		f := config.New(w.a.Client, path, codec.JSON[func()]())
-		require.ErrorIs(t, f.Set(t.Context(), nil), config.ErrRefused)
+		require.ErrorIs(t, f.Set(t.Context(), nil), framework.ErrBadValue)
 	})
 }
 
@@ -317,10 +320,10 @@ func TestRollbackWritesAnEarlierVersionAgain(t *testing.T) {
 		w.write(`{"rate":-9}`)
 		list, err := v.History(t.Context())
 		require.NoError(t, err)
-		require.ErrorIs(t, v.Rollback(t.Context(), list[0].Version), config.ErrRefused)
+		require.ErrorIs(t, v.Rollback(t.Context(), list[0].Version), framework.ErrBadValue)
 		require.ErrorIs(t, v.Rollback(t.Context(), 1), config.ErrNoValue)
 		require.ErrorIs(t, v.Rollback(t.Context(), list[2].Version, config.WithExpectedVersion(list[2].Version)),
-			config.ErrConflict)
+			framework.ErrConflict)
 		require.NoError(t, v.Rollback(t.Context(), list[2].Version, config.WithExpectedVersion(list[0].Version)))
 		require.Equal(t, fmt.Sprintf(`rollback to %d={"rate":1}`, list[2].Version), records(t, v)[0])
 	})

@@ -39,7 +39,7 @@ func (s valueStore) recordPath(name string) string { return znode.Join(s.pastPat
 func (s valueStore) writeValue(ctx context.Context, w *pendingWrite) error {
 	err := recipe.OnSession(ctx, s.client,
 		func(session *framework.Session) error { return s.tryWrite(ctx, session, w) }, failure.IsTransient)
-	if err != nil && w.unknown && !errors.Is(err, ErrConflict) && !errors.Is(err, framework.ErrOutcomeUnknown) {
+	if err != nil && w.unknown && !errors.Is(err, errConflict) && !errors.Is(err, framework.ErrOutcomeUnknown) {
 		err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 	}
 	return err

@@ -32,9 +32,9 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "written"
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, errConflict):
 		return "conflict"
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, errRefused):
 		return "refused"
 	case errors.Is(err, framework.ErrOutcomeUnknown):
 		return "unknown"

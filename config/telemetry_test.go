@@ -23,8 +23,8 @@ func TestChangesAndSetsAreMeasured(t *testing.T) {
 		synctest.Wait() // here and below, until Run has seen what there is: it does not see what is replaced at once
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 1}))
 		synctest.Wait()
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(7)), config.ErrConflict)
-		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: -2}), config.ErrRefused)
+		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: 2}, config.WithExpectedVersion(7)), framework.ErrConflict)
+		require.ErrorIs(t, v.Set(t.Context(), limits{Rate: -2}), framework.ErrBadValue)
 		w.write("bad")
 		synctest.Wait()
 		require.NoError(t, v.Set(t.Context(), limits{Rate: 3}))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
@@ -59,7 +60,7 @@ func checkTree[T any](client *framework.Client, dirs []string) (err error) {
 		return fmt.Errorf("a tree needs a struct, and not %v", reflect.TypeFor[T]())
 	}
 	if len(dirs) == 0 {
-		return fmt.Errorf("%w: a tree needs a directory", framework.ErrInvalidPath)
+		return fmt.Errorf("%w: a tree needs a directory", failure.ErrInvalidPath)
 	}
 	for _, dir := range dirs {
 		err = errors.Join(err, recipe.CheckClientAndPath(client, dir, "a tree"))

@@ -156,7 +156,7 @@ func TestATreeThatCannotBeDecodedIsRefused(t *testing.T) {
 				name, value, _ := strings.Cut(key, "=")
 				w.writeKeys(map[string]string{"billing,prod/" + name: value})
 				synctest.Wait()
-				require.ErrorIs(t, tree.Refused(), config.ErrRefused)
+				require.ErrorIs(t, tree.Refused(), framework.ErrBadValue)
 				require.Equal(t, good, tree.Get())
 				w.writeKeys(map[string]string{"billing,prod/" + name: "", "billing/x": "2"})
 				synctest.Wait()

@@ -109,7 +109,7 @@ func (v *Value[T]) Get() T { return v.current.Load().Value }
 func (v *Value[T]) Current() Snapshot[T] { return *v.current.Load() }
 
 // Refused returns why the servers' newest value is not the current one, or nil: it wraps
-// ErrRefused, or ErrNoValue if there is no node.
+// framework.ErrBadValue, or ErrNoValue if there is no node.
 func (v *Value[T]) Refused() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -169,8 +169,8 @@ func (v *Value[T]) Follow(ctx context.Context) iter.Seq2[Snapshot[T], error] {
 }
 
 // Load reads the servers' present value behind a sync, and returns it as the new current value. It
-// waits until the servers answer. The error wraps ErrRefused, or ErrNoValue if there is no node and
-// no default; the current value stays then.
+// waits until the servers answer. The error wraps framework.ErrBadValue, or ErrNoValue if there is
+// no node and no default; the current value stays then.
 func (v *Value[T]) Load(ctx context.Context) (Snapshot[T], error) {
 	if v.err != nil {
 		return Snapshot[T]{}, v.err
@@ -274,7 +274,7 @@ func (v *Value[T]) decodeBytes(data []byte) (value T, err error) {
 		err = v.validateValue(value)
 	}
 	if err != nil {
-		return value, failure.Wrap("config", v.store.path, fmt.Errorf("%w: %w", ErrRefused, err))
+		return value, failure.Wrap("config", v.store.path, fmt.Errorf("%w: %w", errRefused, err))
 	}
 	return value, nil
 }
@@ -287,10 +287,10 @@ func (v *Value[T]) validateValue(value T) error {
 }
 
 // Set writes the value, for all readers. If the value cannot be encoded or is not valid, or its
-// bytes do not decode to a valid value, the error wraps ErrRefused and Set writes nothing. With
-// WithExpectedVersion, the error may wrap a *ConflictError. It wraps framework.ErrTooLarge if the
-// value and its record are too large for one request: a value of 440 kB always fits. Without
-// WithExpectedVersion, the last Set wins.
+// bytes do not decode to a valid value, the error wraps framework.ErrBadValue and Set writes
+// nothing. With WithExpectedVersion, the error may wrap a *ConflictError. It wraps
+// framework.ErrTooLarge if the value and its record are too large for one request: a value of 440
+// kB always fits. Without WithExpectedVersion, the last Set wins.
 //
 // When a reply was lost, Set looks for its record and otherwise tries again. The error wraps
 // framework.ErrOutcomeUnknown if ctx ends first, or if others have meanwhile written so many values
@@ -302,12 +302,12 @@ func (v *Value[T]) Set(ctx context.Context, value T, opts ...SetOption) (err err
 	}
 	defer func() { v.tel.countSet(err) }()
 	if err := v.validateValue(value); err != nil {
-		return failure.Wrap("set", v.store.path, fmt.Errorf("%w: %w", ErrRefused, err))
+		return failure.Wrap("set", v.store.path, fmt.Errorf("%w: %w", errRefused, err))
 	}
 	var data []byte
 	err = usercode.Try(func() (err error) { data, err = v.codec.Encode(value); return err })
 	if err != nil {
-		return failure.Wrap("set", v.store.path, fmt.Errorf("%w: %w", ErrRefused, err))
+		return failure.Wrap("set", v.store.path, fmt.Errorf("%w: %w", errRefused, err))
 	}
 	return v.setBytes(ctx, data, opts)
 }

@@ -64,9 +64,9 @@ func TestARefusedValueIsKeptOut(t *testing.T) {
 				require.NoError(t, v.Refused())
 				w.write(bad)
 				require.Equal(t, good, v.Current())
-				require.ErrorIs(t, v.Refused(), config.ErrRefused)
+				require.ErrorIs(t, v.Refused(), framework.ErrBadValue)
 				_, err := v.Load(t.Context())
-				require.ErrorIs(t, err, config.ErrRefused)
+				require.ErrorIs(t, err, framework.ErrBadValue)
 				w.write(`{"rate":6}`)
 				require.Equal(t, 6, v.Get().Rate)
 				require.NoError(t, v.Refused())
@@ -214,7 +214,7 @@ func TestPanicOfTheUsersCodeRefusesTheValue(t *testing.T) {
 			}))
 		for _, value := range []string{"panic of Encode", "panic of Decode", "panic of the check"} {
 			err := v.Set(t.Context(), value)
-			require.ErrorIs(t, err, config.ErrRefused)
+			require.ErrorIs(t, err, framework.ErrBadValue)
 			require.ErrorContains(t, err, "panic: "+value)
 		}
 		require.NoError(t, v.Set(t.Context(), "good"))
@@ -229,7 +229,7 @@ func TestPanicOfTheUsersCodeRefusesTheValue(t *testing.T) {
 			w.write(value)
 			time.Sleep(time.Minute)
 			require.Equal(t, "good", v.Get())
-			require.ErrorIs(t, v.Refused(), config.ErrRefused)
+			require.ErrorIs(t, v.Refused(), framework.ErrBadValue)
 		}
 	})
 }

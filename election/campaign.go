@@ -74,8 +74,8 @@ func (e *Election) leadRepeatedly(ctx context.Context, lead func(context.Context
 // even if the term has ended otherwise: the place is kept until then, unless the session is lost.
 //
 // The error is that of ctx when that ended the wait. Otherwise it wraps locks.ErrHeld if ctx
-// belongs to a term of this election, locks.ErrKindMixed, framework.ErrBadRecord,
-// framework.ErrNewer, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath, or a
+// belongs to a term of this election, framework.ErrForeign, framework.ErrBadRecord,
+// framework.ErrNewer, framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalid, or a
 // refusal of the servers or of the client, such as framework.ErrNoAuth. No node stays behind then:
 // Campaign deletes its node, if need be in the background.
 func (e *Election) Campaign(ctx context.Context) (term *Term, err error) {

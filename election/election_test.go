@@ -346,13 +346,13 @@ func TestLocksAndElectionsShareNoPath(t *testing.T) {
 		_, err := locks.NewMutex(a.client, path).Lock(t.Context())
 		require.NoError(t, err)
 		_, err = a.Campaign(t.Context())
-		require.ErrorIs(t, err, locks.ErrKindMixed)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		require.ErrorIs(t, a.Lead(t.Context(), func(context.Context, *election.Term) error { return nil }),
-			locks.ErrKindMixed)
+			framework.ErrForeign)
 		_, err = a.Leader(t.Context())
-		require.ErrorIs(t, err, locks.ErrKindMixed)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		for _, err := range a.Follow(t.Context()) {
-			require.ErrorIs(t, err, locks.ErrKindMixed)
+			require.ErrorIs(t, err, framework.ErrForeign)
 		}
 		synctest.Wait()
 		require.Len(t, w.Children(path), 1, "the refused candidates are gone")

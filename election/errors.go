@@ -4,25 +4,19 @@ import (
 	"errors"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
-// What calls may return.
-var (
-	// ErrNoLeader is returned while no candidate leads.
-	ErrNoLeader = errors.New("no leader")
-)
+// ErrNoLeader is returned while no candidate leads.
+var ErrNoLeader = errors.New("no leader")
 
-// Why a term ended, beside the loss of its session, its node or its client.
+// Why a term ended, beside the loss of its session, its node or its client, locks.ErrReleased
+// (Resign), locks.ErrMaxHold (WithMaxTerm) and framework.ErrSuspended (WithStepDown).
 var (
 	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
 	ErrTransferred = errors.New("leadership was handed on")
-	// ErrMaxTerm is the cause of a term's end when it has lasted as long as WithMaxTerm allows.
-	ErrMaxTerm = errors.New("the term has lasted as long as it may")
 	// ErrUnhealthy is the cause of a term's end when the check of WithHealth failed.
 	ErrUnhealthy = errors.New("not healthy")
-	// ErrDisconnected is the cause of a term's end when the connection was lost, with
-	// WithStepDown(AtSuspended).
-	ErrDisconnected = errors.New("the connection was lost")
 )
 
 // ErrStop is what the function given to Lead returns to end Lead without an error.
@@ -43,7 +37,11 @@ func (e *permanentError) Error() string { return e.err.Error() }
 
 func (e *permanentError) Unwrap() error { return e.err }
 
+// errMaxTerm is the cause of the end of a term that has lasted as long as WithMaxTerm allows.
+var errMaxTerm = failure.KindOf(locks.ErrMaxHold, "the term has lasted as long as it may")
+
 // Kinds of errors of package framework, with texts of their own.
 var (
-	errNoCandidate = failure.KindOf(failure.ErrNotFound, "no such candidate")
+	errDisconnected = failure.KindOf(failure.ErrSuspended, "the connection was lost")
+	errNoCandidate  = failure.KindOf(failure.ErrNotFound, "no such candidate")
 )

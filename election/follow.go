@@ -22,7 +22,7 @@ import (
 //
 // Follow survives lost connections and sessions, and ends silently when ctx ends. It yields any
 // other error last, with a nil candidate; the error wraps framework.ErrClosed, framework.ErrNoAuth,
-// framework.ErrInvalidPath, locks.ErrKindMixed, framework.ErrBadRecord or framework.ErrNewer.
+// framework.ErrInvalid, framework.ErrForeign, framework.ErrBadRecord or framework.ErrNewer.
 //
 // An observer watches only the leader's node and the term's record, or the directory while there is
 // no leader.

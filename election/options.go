@@ -120,8 +120,8 @@ func WithMinTerm(d time.Duration) Option {
 	}
 }
 
-// WithMaxTerm ends each term after d, with ErrMaxTerm as its cause, so that other candidates get
-// their turn.
+// WithMaxTerm ends each term after d, with locks.ErrMaxHold as its cause, so that other candidates
+// get their turn.
 func WithMaxTerm(d time.Duration) Option {
 	return func(c *electionConfig) error {
 		if d <= 0 {
@@ -139,8 +139,8 @@ const (
 	// AtLeaseEnd: when the session's proof of life ends. A short interruption ends no term. The
 	// default.
 	AtLeaseEnd StepDown = iota
-	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as
-	// the cause, as in Apache Curator's LeaderLatch.
+	// AtSuspended: as soon as the client knows that the connection is gone, with
+	// framework.ErrSuspended as the cause, as in Apache Curator's LeaderLatch.
 	AtSuspended
 )
 
@@ -168,7 +168,7 @@ func WithStepDown(when StepDown) Option {
 
 // WithSelectorLayout uses the names of Apache Curator's LeaderSelector, lock-#, instead of
 // LeaderLatch's. All candidates at one path must use the same: a candidate that finds the other
-// layout fails with locks.ErrKindMixed.
+// layout fails with framework.ErrForeign.
 func WithSelectorLayout() Option {
 	return func(c *electionConfig) error {
 		c.names = waitline.Mutex

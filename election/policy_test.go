@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/znode"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -287,7 +288,7 @@ func TestATermHasALeastAndAGreatestLength(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(began))
 		<-term.Context().Done()
 		require.Equal(t, 70*time.Second, time.Since(began))
-		require.ErrorIs(t, term.Err(), election.ErrMaxTerm)
+		require.ErrorIs(t, term.Err(), locks.ErrMaxHold)
 		time.Sleep(time.Minute)
 		require.EqualValues(t, 1, calls.Load(), "the place is kept until it is given up")
 		require.NoError(t, term.Resign(t.Context()))
@@ -318,7 +319,7 @@ func TestAFailedLeaderIsNotKeptForTheLeastTime(t *testing.T) {
 }
 
 func TestStepDown(t *testing.T) {
-	for when, wants := range map[election.StepDown]error{election.AtSuspended: election.ErrDisconnected,
+	for when, wants := range map[election.StepDown]error{election.AtSuspended: framework.ErrSuspended,
 		election.AtLeaseEnd: framework.ErrSessionLost} {
 		in(t, func(t *testing.T, w *world) {
 			a := w.member("a")
@@ -329,7 +330,7 @@ func TestStepDown(t *testing.T) {
 			time.Sleep(time.Second)
 			require.Equal(t, when == election.AtSuspended, first.Err() != nil)
 			if when == election.AtSuspended {
-				require.ErrorIs(t, got(t, ended), election.ErrDisconnected)
+				require.ErrorIs(t, got(t, ended), framework.ErrSuspended)
 				first = got(t, began)
 				require.EqualValues(t, 2, first.Number(), "it leads again by itself")
 			}
@@ -355,7 +356,7 @@ func TestALeaderStepsDownHoweverSoonTheConnectionIsBack(t *testing.T) {
 			time.Sleep(time.Minute)
 			a.link.Reset()
 			time.Sleep(time.Minute)
-			require.ErrorIs(t, term.Err(), election.ErrDisconnected)
+			require.ErrorIs(t, term.Err(), framework.ErrSuspended)
 			require.NoError(t, term.Resign(t.Context()))
 		})
 	}

@@ -77,9 +77,9 @@ func reasonOf(err error) string {
 		err  error
 		says string
 	}{
-		{locks.ErrReleased, "resigned"}, {ErrTransferred, "transferred"}, {ErrMaxTerm, "over"},
+		{locks.ErrReleased, "resigned"}, {ErrTransferred, "transferred"}, {errMaxTerm, "over"},
 		{ErrUnhealthy, "unhealthy"},
-		{ErrDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"},
+		{errDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"},
 		{framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},
 	} {

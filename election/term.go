@@ -47,9 +47,9 @@ type Term struct {
 }
 
 // Context is done when the term has ended. Its cause wraps locks.ErrReleased, ErrTransferred,
-// ErrMaxTerm, ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost, framework.ErrNodeGone or
-// framework.ErrClosed. It carries the values of the context that Campaign got, and does not end
-// with that one.
+// locks.ErrMaxHold, ErrUnhealthy, framework.ErrSuspended, framework.ErrSessionLost,
+// framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that Campaign
+// got, and does not end with that one.
 func (t *Term) Context() context.Context { return t.life.Context() }
 
 // Token is the term's fencing token: it rises with every term of the election.
@@ -124,7 +124,7 @@ func (t *Term) recordAfter(old termRecord, number int64, m Metadata) termRecord 
 // with the term's context.
 func (t *Term) watchForReasonsToEnd() {
 	if t.config.maxTerm > 0 {
-		timer := time.AfterFunc(t.config.maxTerm, func() { t.endTerm(ErrMaxTerm) })
+		timer := time.AfterFunc(t.config.maxTerm, func() { t.endTerm(errMaxTerm) })
 		context.AfterFunc(t.Context(), func() { timer.Stop() })
 	}
 	if t.config.health != nil {
@@ -152,7 +152,7 @@ func (t *Term) watchForReasonsToEnd() {
 
 func (t *Term) stepDownUnlessConnected(state framework.State) {
 	if state != framework.Connected {
-		t.endTerm(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
+		t.endTerm(fmt.Errorf("%w: the session is %v", errDisconnected, state))
 	}
 }
 

@@ -60,7 +60,7 @@ func TestAnACLIsRead(t *testing.T) {
 		_, _, err = stranger.ACL(ctx, "/none")
 		require.ErrorIs(t, err, framework.ErrNoNode)
 		_, _, err = stranger.ACL(ctx, "none")
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		counted := metricstest.Read(t, reader)
 		require.EqualValues(t, 1, counted["lockstep.requests getACL answered"])
 		require.EqualValues(t, 1, counted["lockstep.requests getACL lost"])
@@ -94,7 +94,7 @@ func TestAnACLIsReplaced(t *testing.T) {
 		require.ErrorIs(t, bob.SetACL(ctx, "/a", []framework.ACL{{Perms: 99, Scheme: "no", ID: "x"}}),
 			framework.ErrInvalid)
 		require.ErrorIs(t, bob.SetACL(ctx, "/none", framework.Open()), framework.ErrNoNode)
-		require.ErrorIs(t, bob.SetACL(ctx, "none", framework.Open()), framework.ErrInvalidPath)
+		require.ErrorIs(t, bob.SetACL(ctx, "none", framework.Open()), framework.ErrInvalid)
 	})
 }
 
@@ -124,7 +124,7 @@ func TestSyncOfAClientBringsItsServerUpToDate(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, written, string(data))
 		}
-		require.ErrorIs(t, b.Sync(ctx, "a"), framework.ErrInvalidPath)
+		require.ErrorIs(t, b.Sync(ctx, "a"), framework.ErrInvalid)
 	})
 }
 

@@ -264,7 +264,7 @@ func (c *Client) FollowState(ctx context.Context) iter.Seq[StateChange] {
 // session, the client reads again after a random part of Config.FollowSpread.
 //
 // The loop ends without an error when ctx ends. Otherwise it yields the error that ends it last: it
-// wraps ErrClosed, ErrAuthFailed, ErrNoAuth, ErrInvalidPath or ErrTooLarge.
+// wraps ErrClosed, ErrAuthFailed, ErrNoAuth, ErrInvalid or ErrTooLarge.
 func (c *Client) Follow(ctx context.Context, path string) iter.Seq2[NodeValue, error] {
 	return func(yield func(NodeValue, error) bool) {
 		err := c.followed.yieldValues(ctx, c.ctx, path, func(v NodeValue) bool { return yield(v, nil) })

@@ -86,7 +86,15 @@ var (
 	ErrNotFound = failure.ErrNotFound
 	// ErrBadRecord is returned when a record cannot be read: another program has written it, or it
 	// is damaged. The error names the node. It stays as it is until somebody writes or deletes it.
-	ErrBadRecord = failure.Sentinel("record cannot be read")
+	ErrBadRecord = failure.ErrBadRecord
+	// ErrBadValue is returned when a value cannot be used: its codec, or JSON, cannot encode it or
+	// decode what is stored into its type, or a check of the caller refuses it. Nothing was
+	// written. It is also the reason of a dead letter of a queue that cannot be decoded.
+	ErrBadValue = failure.ErrBadValue
+	// ErrConflict is returned by a write that expects a state when another client has changed it:
+	// a configuration value, a counter, the steps of a run. Nothing was written. Read again, and
+	// decide again.
+	ErrConflict = failure.ErrConflict
 )
 
 // Errors of functions that the caller has passed, and of operations that it has added.
@@ -101,17 +109,23 @@ var (
 	// has added to a recipe's transaction (WithOps, AckWith). Nothing of the transaction was done.
 	// The error also wraps a *TxError with the operation's index among those of the caller.
 	ErrRefused = failure.ErrRefused
+	// ErrTimeout is the cause with which the context of a function of the caller ends after the
+	// time that its job, handler or step may take, and the reason of the failed attempt. It is also
+	// returned by workflow.Await when the signal has not come within its timeout.
+	ErrTimeout = failure.ErrTimeout
+	// ErrDraining is the cause with which the context of a job's run or a queue's handler ends when
+	// its scheduler, queue or Workflows was asked to end and the grace is over. Queue.Work and
+	// Workflows.Work return it when functions had not returned by then; they have returned since,
+	// and their items were given back.
+	ErrDraining = failure.ErrDraining
 )
 
 // Errors of bad input.
 var (
 	// ErrInvalid is returned when an argument, an option or a value of a configuration cannot be
-	// used. The text names it, and nothing was written. A call with the same arguments returns it
-	// each time.
+	// used, such as a path that is empty, relative or malformed. The text names it, and nothing was
+	// written. A call with the same arguments returns it each time.
 	ErrInvalid = failure.ErrInvalid
-	// ErrInvalidPath is returned when a znode path is empty, relative or malformed. It wraps
-	// ErrInvalid.
-	ErrInvalidPath = failure.KindOf(ErrInvalid, "invalid path")
 	// ErrTooLarge is returned when a request is larger than a server accepts, when the answer for a
 	// node is larger than 64 MiB, or when a session would own more ephemeral nodes than the servers
 	// can delete in one transaction (Config.MaxEphemeralBytes). In the last case release some

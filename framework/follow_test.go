@@ -419,7 +419,7 @@ func TestFollowRefusals(t *testing.T) {
 				Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, owner.Create(ctx, "/n", nil, framework.Persistent))
 		m := zk.Member(t, "a", config)
-		for path, want := range map[string]error{"n": framework.ErrInvalidPath, "/n": framework.ErrNoAuth} {
+		for path, want := range map[string]error{"n": framework.ErrInvalid, "/n": framework.ErrNoAuth} {
 			f := follow(t, m.Client, path)
 			synctest.Wait()
 			require.ErrorIs(t, f.err, want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/link"
 	"github.com/lockstep-go/lockstep/internal/wire"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -93,7 +94,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, root, path string) {
 		for _, p := range []string{root, path} {
 			if err := ValidatePath(p); err != nil {
-				require.ErrorIs(t, err, ErrInvalidPath)
+				require.ErrorIs(t, err, failure.ErrInvalidPath)
 				return
 			}
 		}

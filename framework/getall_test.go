@@ -44,7 +44,7 @@ func TestGetAllRefusesInvalidPaths(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, none)
 		_, err = s.GetAll(ctx, "/a", "b")
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.ErrorContains(t, err, `"b"`)
 		require.Zero(t, zk.Requests()[zktest.OpMultiRead])
 	})

@@ -82,12 +82,12 @@ func TestBadInputIsRefusedBeforeSending(t *testing.T) {
 		s := session(t, zk.Member(t, "a", config))
 		for _, path := range []string{"", "relative", "/trailing/", "//", "/a//b", "/a/../b", "/a/./b", "/nul\x00"} {
 			_, _, err := s.Get(ctx, path)
-			require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
-			require.ErrorIs(t, s.Create(ctx, path, nil, framework.Persistent), framework.ErrInvalidPath, "%q", path)
+			require.ErrorIs(t, err, framework.ErrInvalid, "%q", path)
+			require.ErrorIs(t, s.Create(ctx, path, nil, framework.Persistent), framework.ErrInvalid, "%q", path)
 			_, err = createProtected(ctx, s, path, "lock-", nil)
-			require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
+			require.ErrorIs(t, err, framework.ErrInvalid, "%q", path)
 			_, err = s.Multi(ctx, framework.DeleteOp(path, 0))
-			require.ErrorIs(t, err, framework.ErrInvalidPath, "%q", path)
+			require.ErrorIs(t, err, framework.ErrInvalid, "%q", path)
 		}
 		big := make([]byte, 1<<20)
 		err := s.Create(ctx, "/big", big, framework.Persistent)

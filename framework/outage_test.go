@@ -3,6 +3,7 @@ package framework_test
 import (
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +35,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Zero(t, m.Status().LeaseRemaining)
 		require.ErrorIs(t, m.Status().Cause, framework.ErrSessionLost)
-		require.ErrorIs(t, m.Status().Servers[0].Err, zktest.ErrRefused)
+		require.ErrorIs(t, m.Status().Servers[0].Err, syscall.ECONNREFUSED)
 		require.NotEqual(t, framework.Connected, m.Status().State)
 		m.Link.Heal()
 		time.Sleep(time.Minute)

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/wire"
 )
 
-// ValidatePath returns an error that wraps ErrInvalidPath unless path is an absolute znode path
+// ValidatePath returns an error that wraps ErrInvalid unless path is an absolute znode path
 // without a trailing slash, empty or dotted elements and control characters. "/" is valid.
 func ValidatePath(path string) error {
 	if err := wire.ValidatePath(path); err != nil {
-		return fmt.Errorf("%w %s", ErrInvalidPath, strings.TrimPrefix(err.Error(), wire.ErrPath.Error()+" "))
+		return fmt.Errorf("%w %s", failure.ErrInvalidPath, strings.TrimPrefix(err.Error(), wire.ErrPath.Error()+" "))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (c *Counter) Path() string { return c.path }
 func (c *Counter) Validate() error { return c.err }
 
 // Get reads the number after a sync. A missing node counts as 0. The error is that of ctx, or wraps
-// framework.ErrForeign if the node does not hold a number of this kind, framework.ErrInvalidPath,
+// framework.ErrForeign if the node does not hold a number of this kind, framework.ErrInvalid,
 // framework.ErrClosed or framework.ErrNoAuth. Get works after Close, too.
 func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 	if c.err != nil {
@@ -119,14 +119,14 @@ func (c *Counter) Get(ctx context.Context) (value int64, err error) {
 }
 
 // Add adds delta, which may be negative, and returns the sum. The error is that of ctx, or wraps
-// ErrOverflow if the sum is outside the counter's range, framework.ErrForeign, framework.ErrClosed,
-// framework.ErrInvalidPath or framework.ErrNoAuth, and also framework.ErrOutcomeUnknown if the
-// change may have been made.
+// ErrExhausted if the sum is outside the counter's range, framework.ErrForeign,
+// framework.ErrClosed, framework.ErrInvalid or framework.ErrNoAuth, and also
+// framework.ErrOutcomeUnknown if the change may have been made.
 func (c *Counter) Add(ctx context.Context, delta int64) (int64, error) {
 	return c.applyChange(ctx, "add to", func(value int64) (int64, error) {
 		sum := value + delta
 		if (sum > value) != (delta > 0) && delta != 0 || !c.hasRoom(sum) {
-			return value, fmt.Errorf("%w: %d + %d", ErrOverflow, value, delta)
+			return value, fmt.Errorf("%w: %d + %d", errOverflow, value, delta)
 		}
 		return sum, nil
 	})
@@ -140,11 +140,11 @@ func (c *Counter) Set(ctx context.Context, value int64) error {
 }
 
 // CompareAndSet writes a number if the present one is old. If it is not, the error wraps
-// ErrChanged. Other errors are as those of Add.
+// framework.ErrConflict. Other errors are as those of Add.
 func (c *Counter) CompareAndSet(ctx context.Context, old, value int64) error {
 	_, err := c.applyChange(ctx, "set", func(present int64) (int64, error) {
 		if present != old {
-			return present, fmt.Errorf("%w: it is %d, %d was expected", ErrChanged, present, old)
+			return present, fmt.Errorf("%w: it is %d, %d was expected", errChanged, present, old)
 		}
 		return value, c.checkRoom(value)
 	})
@@ -563,7 +563,7 @@ func (c *Counter) hasRoom(value int64) bool {
 
 func (c *Counter) checkRoom(value int64) error {
 	if !c.hasRoom(value) {
-		return fmt.Errorf("%w: %d needs more than %d bytes", ErrOverflow, value, c.width)
+		return fmt.Errorf("%w: %d needs more than %d bytes", errOverflow, value, c.width)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func TestACounterIsCompared(t *testing.T) {
 		m := w.member("a")
 		a, b := counter(t, m), counter(t, w.member("b"))
 		require.NoError(t, a.CompareAndSet(t.Context(), 0, 5))
-		require.ErrorIs(t, b.CompareAndSet(t.Context(), 0, 6), ids.ErrChanged)
+		require.ErrorIs(t, b.CompareAndSet(t.Context(), 0, 6), framework.ErrConflict)
 		require.NoError(t, b.Set(t.Context(), 7))
 		_, err := w.LagAsLeader(w.session(m).ID())
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestACounterIsCompared(t *testing.T) {
 				if err := []*ids.Counter{a, b}[i%2].CompareAndSet(t.Context(), 9, int64(100+i)); err == nil {
 					won.Store(int64(100+i), true)
 				} else {
-					require.ErrorIs(t, err, ids.ErrChanged)
+					require.ErrorIs(t, err, framework.ErrConflict)
 				}
 			})
 		}
@@ -216,20 +216,20 @@ func TestACounterDoesNotOverflow(t *testing.T) {
 		c := counter(t, m)
 		require.NoError(t, c.Set(t.Context(), math.MaxInt64-1))
 		_, err := c.Add(t.Context(), 2)
-		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.ErrorIs(t, err, ids.ErrExhausted)
 		require.EqualValues(t, math.MaxInt64, add(t, c, 1))
 		_, err = c.Add(t.Context(), 1)
-		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.ErrorIs(t, err, ids.ErrExhausted)
 		require.NoError(t, c.Set(t.Context(), math.MinInt64))
 		_, err = c.Add(t.Context(), -1)
-		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.ErrorIs(t, err, ids.ErrExhausted)
 		require.EqualValues(t, math.MinInt64, value(t, c))
 		require.NoError(t, m.Delete(t.Context(), path, framework.AnyVersion))
 		s := counter(t, m, ids.WithSharedCount())
-		require.ErrorIs(t, s.Set(t.Context(), math.MaxInt32+1), ids.ErrOverflow)
+		require.ErrorIs(t, s.Set(t.Context(), math.MaxInt32+1), ids.ErrExhausted)
 		require.NoError(t, s.Set(t.Context(), math.MaxInt32))
 		_, err = s.Add(t.Context(), 1)
-		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.ErrorIs(t, err, ids.ErrExhausted)
 		require.EqualValues(t, math.MaxInt32, value(t, s))
 	})
 }
@@ -245,7 +245,7 @@ func TestACounterOfTextHasKazoosBytes(t *testing.T) {
 		w.put(m, path, "9223372036854775806")
 		require.EqualValues(t, math.MaxInt64, add(t, c, 1))
 		_, err := c.Add(t.Context(), 1)
-		require.ErrorIs(t, err, ids.ErrOverflow)
+		require.ErrorIs(t, err, ids.ErrExhausted)
 		for _, data := range []string{"7.5", "9223372036854775808", "\x00\x00\x00\x07", " 7"} {
 			w.put(m, path, data)
 			_, err := c.Add(t.Context(), 1)
@@ -440,7 +440,7 @@ func TestBadArgumentsOfACounter(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		_, err := ids.NewCounter(m.Client, "/").Add(t.Context(), 1)
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = ids.NewCounter(nil, path).Get(t.Context())
 		require.ErrorContains(t, err, "client is nil")
 	})

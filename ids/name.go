@@ -39,7 +39,7 @@ type Name struct {
 // directory as a persistent node. If you create it yourself, do not make it a container, which the
 // servers delete when it is empty.
 //
-// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalidPath,
+// The error is that of ctx or wraps ErrExhausted after 2^31 names, framework.ErrInvalid,
 // framework.ErrClosed or framework.ErrNoAuth. A node without a user may stay after an error that
 // also wraps framework.ErrOutcomeUnknown, and after ErrExhausted if the error also wraps another
 // one, with which the delete of the node has failed.
@@ -49,7 +49,7 @@ func NewName(ctx context.Context, client *framework.Client, dir, prefix string, 
 	}
 	if strings.Contains(prefix, "/") {
 		return Name{}, failure.Wrap("make a name in", dir,
-			fmt.Errorf("%w: the prefix %q has a slash", framework.ErrInvalidPath, prefix))
+			fmt.Errorf("%w: the prefix %q has a slash", failure.ErrInvalidPath, prefix))
 	}
 	n := nameMaker{client: client, dir: dir, prefix: prefix,
 		node: znode.Join(dir, znode.ProtectedPrefix+uuid.NewString()+"-"+prefix), data: data}

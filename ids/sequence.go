@@ -87,8 +87,7 @@ func (s *Sequence) Validate() error { return s.err }
 // Next returns the next number. It takes a reserved number from memory, also when ctx has ended.
 // Without a reserved number it waits for a reservation until ctx ends. The error is that of ctx or
 // wraps framework.ErrForeign, framework.ErrNewer, ErrSetBack, ErrExhausted, framework.ErrClosed,
-// framework.ErrInvalid, framework.ErrInvalidPath or framework.ErrNoAuth. Next may be called again
-// after any error.
+// framework.ErrInvalid or framework.ErrNoAuth. Next may be called again after any error.
 func (s *Sequence) Next(ctx context.Context) (int64, error) {
 	for {
 		if b := s.block.Load(); b != nil {

@@ -273,7 +273,7 @@ func TestBadArgumentsOfASequence(t *testing.T) {
 		}
 		for _, p := range []string{"", "/", "a", "/a/"} {
 			_, err := ids.NewSequence(m.Client, p).Next(t.Context())
-			require.ErrorIs(t, err, framework.ErrInvalidPath, p)
+			require.ErrorIs(t, err, framework.ErrInvalid, p)
 		}
 		_, err := ids.NewSequence(nil, path).Next(t.Context())
 		require.ErrorContains(t, err, "client is nil")

@@ -73,7 +73,7 @@ func (t counterTelemetry) countChange(err error) {
 		outcome = "made"
 	case errors.Is(err, framework.ErrOutcomeUnknown):
 		outcome = "unknown"
-	case errors.Is(err, ErrChanged), errors.Is(err, ErrOverflow):
+	case errors.Is(err, errChanged), errors.Is(err, errOverflow):
 		outcome = "refused"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		outcome = "given up"

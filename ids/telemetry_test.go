@@ -30,7 +30,7 @@ func TestReservationsAndChangesAreMeasured(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Add(t.Context(), 5)
 		require.NoError(t, err)
-		require.ErrorIs(t, c.CompareAndSet(t.Context(), 1, 2), ids.ErrChanged)
+		require.ErrorIs(t, c.CompareAndSet(t.Context(), 1, 2), framework.ErrConflict)
 		w.put(m, "/ids/foreign", "x")
 		foreign := ids.NewSequence(m.Client, "/ids/foreign")
 		_, err = foreign.Next(t.Context())

@@ -110,8 +110,8 @@ func (w *Worker) Validate() error { return w.err }
 // Next returns the next id. It takes an id of a reserved window from memory, also when ctx has
 // ended. Without a window it waits for a reservation until ctx ends. The error is that of ctx or
 // wraps ErrNoSlot, framework.ErrMismatch, framework.ErrForeign, framework.ErrNewer, ErrExhausted,
-// framework.ErrClosed, framework.ErrInvalid, framework.ErrInvalidPath or framework.ErrNoAuth. Next
-// may be called again after any error.
+// framework.ErrClosed, framework.ErrInvalid or framework.ErrNoAuth. Next may be called again after
+// any error.
 func (w *Worker) Next(ctx context.Context) (int64, error) {
 	for {
 		window := w.window.Load()

@@ -460,7 +460,7 @@ func TestBadArgumentsOfAWorker(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrInvalid)
 		for _, p := range []string{"", "/", "a", "/a/"} {
 			_, err := ids.NewWorker(m.Client, p, 5).Next(t.Context())
-			require.ErrorIs(t, err, framework.ErrInvalidPath, p)
+			require.ErrorIs(t, err, framework.ErrInvalid, p)
 		}
 		_, err = ids.NewWorker(nil, path, 5).Next(t.Context())
 		require.ErrorContains(t, err, "client is nil")
@@ -576,10 +576,10 @@ func TestNamesEndAfter2To31(t *testing.T) {
 		require.Len(t, w.Children("/names"), 1, "also when the reply to the delete is lost")
 		for _, dir := range []string{"", "/", "a"} {
 			_, err = ids.NewName(t.Context(), m.Client, dir, "n", nil)
-			require.ErrorIs(t, err, framework.ErrInvalidPath)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		_, err = ids.NewName(t.Context(), m.Client, "/names", "a/b", nil)
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		f = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		defer f.Cancel()
 		ctx, cancel := context.WithCancel(t.Context())

@@ -279,7 +279,7 @@ func TestALockMayBeCalledZookeeperBelowARoot(t *testing.T) {
 		released(t, held(t, t.Context(), locks.NewMutex(w.zk.Member(t, "a", below).Client, "/zookeeper/a")))
 		below.Root = "/zookeeper"
 		_, err := locks.NewClaim(w.zk.Member(t, "b", below).Client, "/a").Lock(t.Context())
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		released(t, held(t, t.Context(), locks.NewMutex(w.member("c").Client, "/zookeepers")))
 	})
 }

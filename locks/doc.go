@@ -32,7 +32,7 @@
 //	<path>                         a claim: ephemeral itself; its guard's node is beside it, see [Claim]
 //
 // Children of other names do not count. Contenders of another kind make every call fail with
-// [ErrKindMixed].
+// [framework.ErrForeign].
 //
 // # Failure
 //

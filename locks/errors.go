@@ -14,23 +14,16 @@ var (
 	// ErrReleased is the cause of a lease's end by Release. It is also returned for a use of a
 	// released lease, such as a transaction with its Guard.
 	ErrReleased = errors.New("lease released")
-	// ErrKindMixed is returned when a directory holds contenders of another kind. Each kind would
-	// see only itself, and both would hold.
-	ErrKindMixed = waitline.ErrKindMixed
 	// ErrMaxHold is the cause of a lease's end when it was held longer than WithMaxHold allows.
 	ErrMaxHold = errors.New("lease held too long")
 	// ErrHeld is returned when the context belongs to a lease of the same lock: the wait would last
-	// forever. A lock with WithReentry grants a nested lease instead.
+	// forever. A lock with WithReentry grants a nested lease instead. It is also returned when that
+	// is a read lease and the write lock is requested: two readers that both wait for the other's
+	// release would wait forever. Release the read lease first, and read again what it protected.
 	ErrHeld = errors.New("the context already belongs to a lease of this lock")
-	// ErrUpgrade is returned when the context belongs to a read lease and the write lock is
-	// requested: two readers that both wait for the other's release would wait forever. Release the
-	// read lease first, and read again what it protected.
-	ErrUpgrade = errors.New("a read lease cannot become a write lease")
 	// ErrDeadlock is returned when holders of locks wait for each other, to the youngest of their
 	// requests. The error is a *DeadlockError.
 	ErrDeadlock = waitline.ErrDeadlock
-	// ErrHolderGone is returned when the node of the lease to revoke does not exist any more.
-	ErrHolderGone = errors.New("the holder is gone")
 )
 
 // PermitsError is returned when a semaphore's members do not agree on the number of permits, or
@@ -50,8 +43,12 @@ func (e *PermitsError) Error() string {
 // Unwrap returns framework.ErrMismatch.
 func (e *PermitsError) Unwrap() error { return errStoredPermits }
 
+// errUpgrade is ErrHeld of a read lease.
+var errUpgrade = failure.KindOf(ErrHeld, "a read lease cannot become a write lease")
+
 // Kinds of errors of package framework, with texts of their own.
 var (
+	errHolderGone    = failure.KindOf(failure.ErrNotFound, "the holder is gone")
 	errPermits       = failure.KindOf(failure.ErrInvalid, "number of permits")
 	errStoredPermits = failure.KindOf(failure.ErrMismatch, "number of permits")
 	errNotClaim      = failure.KindOf(failure.ErrForeign, "the path is taken by a node that belongs to no session")

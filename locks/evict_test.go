@@ -18,11 +18,11 @@ func TestANodeIsEvictedAsItWasSeen(t *testing.T) {
 		r, err := locks.Inspect(t.Context(), b.Client, "/l")
 		require.NoError(t, err)
 		seen := r.Holders[0]
-		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token+1), locks.ErrHolderGone,
+		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token+1), framework.ErrNotFound,
 			"another one of that name")
 		require.NoError(t, l.Err())
 		require.NoError(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token))
-		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token), locks.ErrHolderGone)
+		require.ErrorIs(t, locks.Evict(t.Context(), b.Client, seen.Node, seen.Token), framework.ErrNotFound)
 		next := held(t, t.Context(), locks.NewMutex(b.Client, "/l"))
 		require.Greater(t, next.Token(), seen.Token)
 		time.Sleep(time.Minute)

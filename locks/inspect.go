@@ -19,7 +19,7 @@ import (
 // A path that does not exist, or is no lock, has a report of kind NoLock. Nodes that vanish
 // meanwhile are left out. The connected server answers, which may be a little behind the others.
 // The error wraps framework.ErrTooLarge if a directory has more than 250,000 children,
-// framework.ErrNoAuth or framework.ErrInvalidPath, or is that of ctx.
+// framework.ErrNoAuth or framework.ErrInvalid, or is that of ctx.
 func Inspect(ctx context.Context, client *framework.Client, path string) (*Report, error) {
 	if client == nil {
 		return nil, errors.New("inspect: the client is nil")

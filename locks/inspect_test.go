@@ -239,7 +239,7 @@ func TestInspectReadsSoMuchAndNoMore(t *testing.T) {
 func TestInspectBadArguments(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		_, err := locks.Inspect(t.Context(), w.member("a").Client, "relative")
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = locks.Inspect(t.Context(), nil, path)
 		require.ErrorContains(t, err, "client is nil")
 		ctx, cancel := context.WithCancel(t.Context())

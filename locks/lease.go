@@ -178,7 +178,7 @@ func (l *Lease) Remaining() time.Duration {
 // session, unless the parts of a MultiLock belong to several clients. See Guards. The parts of a
 // MultiLock on another store than ZooKeeper are left out; if there is no other part, or the lease
 // itself is on another store, the client refuses the transaction with that store's error
-// (redislock.ErrNoGuard).
+// (framework.ErrInvalid).
 //
 // A late transaction of this lease, on any client, never comes after one with the guard of the next
 // lease. So a waiter of the same process is granted only when the node is gone, not as soon as its

@@ -140,7 +140,7 @@ func TestTheEndOfASurvey(t *testing.T) {
 			require.ErrorContains(t, err, "client is nil")
 		}
 		for _, err := range locks.List(t.Context(), a.Client, "relative") {
-			require.ErrorIs(t, err, framework.ErrInvalidPath)
+			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 	})
 }

@@ -160,7 +160,7 @@ func (l *commonLock) acquireWithin(ctx, caller context.Context, holder waitline.
 	case outer.kind == writeKind && l.kind == readKind:
 		return l.downgrade(ctx, caller, outer)
 	case outer.kind == readKind && l.kind == writeKind:
-		return nil, ErrUpgrade
+		return nil, errUpgrade
 	}
 	return nil, ErrHeld
 }

@@ -38,9 +38,9 @@ func TestKindsOfOnePathRefuseEachOther(t *testing.T) {
 					require.NoError(t, err)
 					b := w.member("b").Client
 					_, err = ask(b).TryLock(t.Context())
-					require.ErrorIs(t, err, locks.ErrKindMixed)
+					require.ErrorIs(t, err, framework.ErrForeign)
 					_, err = ask(b).Lock(t.Context())
-					require.ErrorIs(t, err, locks.ErrKindMixed)
+					require.ErrorIs(t, err, framework.ErrForeign)
 					require.ErrorContains(t, err, path)
 					require.NoError(t, l.Err())
 				})
@@ -57,7 +57,7 @@ func TestKazoosOwnNamesAreRefused(t *testing.T) {
 			require.NoError(t, c.Create(t.Context(), path+"/5f2b"+name+"0000000004", []byte("host"),
 				framework.Ephemeral))
 			_, err := locks.NewMutex(c, path).Lock(t.Context())
-			require.ErrorIs(t, err, locks.ErrKindMixed)
+			require.ErrorIs(t, err, framework.ErrForeign)
 			require.ErrorContains(t, err, "5f2b"+name+"0000000004")
 		})
 	}

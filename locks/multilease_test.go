@@ -160,7 +160,7 @@ func TestTheContextOfSeveralBelongsToEach(t *testing.T) {
 		for part, want := range map[locks.Locker]error{
 			locks.NewMutex(c, "/m/mutex"): locks.ErrHeld, locks.NewRWLock(c, "/m/writing"): locks.ErrHeld,
 			locks.NewRWLock(c, "/m/reading").RLocker(): locks.ErrHeld,
-			locks.NewRWLock(c, "/m/reading"):           locks.ErrUpgrade,
+			locks.NewRWLock(c, "/m/reading"):           locks.ErrHeld,
 		} {
 			_, err := part.Lock(l.Context())
 			require.ErrorIs(t, err, want)

@@ -122,13 +122,13 @@ func TestFailedMultiLockHoldsNoPart(t *testing.T) {
 		},
 		"mixed kinds": func(w *world, c *framework.Client) (locks.Locker, error) {
 			held(w.t, w.t.Context(), locks.NewRWLock(c, "/m/b"))
-			return locks.NewMutex(c, "/m/b"), locks.ErrKindMixed
+			return locks.NewMutex(c, "/m/b"), framework.ErrForeign
 		},
 		"more permits than there are": func(_ *world, c *framework.Client) (locks.Locker, error) {
 			return locks.NewSemaphore(c, "/m/b", 2).Permits(3), framework.ErrMismatch
 		},
 		"a bad argument": func(_ *world, c *framework.Client) (locks.Locker, error) {
-			return locks.NewMutex(c, "/m/b/"), framework.ErrInvalidPath
+			return locks.NewMutex(c, "/m/b/"), framework.ErrInvalid
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,10 +39,10 @@ func (m *Mutex) Validate() error { return m.lock.err }
 
 // Lock waits in line until the lock is granted. A suspended connection keeps the waiter's place;
 // when the session is lost, the waiter joins again at the end. Its error is that of ctx when that
-// ended the wait. Otherwise it wraps ErrHeld, ErrDeadlock, ErrKindMixed, framework.ErrClosed,
-// framework.ErrAuthFailed, framework.ErrInvalidPath, or a refusal of the servers or of the client,
-// such as framework.ErrNoAuth or framework.ErrTooLarge. No node stays behind then: Lock deletes its
-// node, if need be in the background.
+// ended the wait. Otherwise it wraps ErrHeld, ErrDeadlock, framework.ErrForeign,
+// framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalid, or a refusal of the servers
+// or of the client, such as framework.ErrNoAuth or framework.ErrTooLarge. No node stays behind
+// then: Lock deletes its node, if need be in the background.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	if m.handoff != nil && m.lock.holderOf(ctx) == nil {
 		return m.handoff.waitForTurn(ctx)

@@ -231,7 +231,7 @@ func TestBadInput(t *testing.T) {
 			m := locks.NewMutex(c, bad)
 			for _, ask := range []func(context.Context) (*locks.Lease, error){m.Lock, m.TryLock} {
 				_, err := ask(t.Context())
-				require.ErrorIs(t, err, framework.ErrInvalidPath, bad)
+				require.ErrorIs(t, err, framework.ErrInvalid, bad)
 				require.ErrorContains(t, err, want)
 			}
 		}
@@ -256,9 +256,9 @@ func TestForeignChildrenAndOtherKinds(t *testing.T) {
 			primitives.ProtectedCreate{Dir: path, Name: "__READ__"})
 		require.NoError(t, err)
 		_, err = locks.NewMutex(a.Client, path).Lock(t.Context())
-		require.ErrorIs(t, err, locks.ErrKindMixed)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		_, err = locks.NewMutex(a.Client, path).TryLock(t.Context())
-		require.ErrorIs(t, err, locks.ErrKindMixed)
+		require.ErrorIs(t, err, framework.ErrForeign)
 		synctest.Wait()
 		require.Len(t, w.zk.Children(path), 2, "the refused contender is gone")
 	})

@@ -228,7 +228,7 @@ func TestNestedWriterDowngradesToReader(t *testing.T) {
 		rr := held(t, r.Context(), rw.RLocker())
 		require.Equal(t, r.Node(), rr.Node())
 		_, err := rw.Lock(rr.Context())
-		require.ErrorIs(t, err, locks.ErrUpgrade)
+		require.ErrorIs(t, err, locks.ErrHeld)
 		released(t, nested, outer)
 		require.NoError(t, rr.Err())
 		beside := held(t, t.Context(), locks.NewRWLock(w.member("b").Client, path).RLocker())

@@ -154,7 +154,7 @@ func WithReentry() interface {
 }
 
 // WithKazoo lets kazoo's own locks at the path (__lock__# and __rlock__#) take part, which are
-// refused with ErrKindMixed otherwise. Tell each of these to wait for Lockstep's by kazoo's
+// refused with framework.ErrForeign otherwise. Tell each of these to wait for Lockstep's by kazoo's
 // extra_lock_patterns: ["lock-"] beside a Mutex; beside an RWLock, ["__WRIT__", "__READ__"] for a
 // Lock or WriteLock and ["__WRIT__"] for a ReadLock. A kazoo lock without these patterns holds
 // beside the others, and no client can see that from outside.

@@ -22,14 +22,14 @@ import (
 // Revoke adds the request to the record of the node's owner. Where there is none, as in the nodes
 // of other libraries and of WithData, it overwrites the node's data with the mark of Curator's
 // Revoker. It refuses the candidates of an election, whose data are their ids and who do not
-// listen: Election.RequestTransfer asks a leader. The error wraps ErrHolderGone when there is no
-// such node, or framework.ErrNoAuth: Revoke reads the node, too.
+// listen: Election.RequestTransfer asks a leader. The error wraps framework.ErrNotFound when there
+// is no such node, or framework.ErrNoAuth: Revoke reads the node, too.
 func Revoke(ctx context.Context, client *framework.Client, node string) error {
 	if client == nil {
 		return errors.New("revoke: the client is nil")
 	}
 	if p, ok := waitline.PositionOf(node); ok && p.Kind == waitline.Latch {
-		return fmt.Errorf("revoke %s: %w: the node is a candidate of an election", node, framework.ErrInvalidPath)
+		return fmt.Errorf("revoke %s: %w: the node is a candidate of an election", node, failure.ErrInvalidPath)
 	}
 	err := recipe.Sync(ctx, client, node)
 	for again := err == nil; again; {
@@ -38,14 +38,14 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 		data, stat, err = client.Get(ctx, node)
 		switch {
 		case err == nil && stat.EphemeralOwner == 0:
-			return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, framework.ErrInvalidPath)
+			return fmt.Errorf("revoke %s: %w: the node belongs to no session", node, failure.ErrInvalidPath)
 		case err == nil && !isRevoked(data):
 			_, err = client.Set(ctx, node, withRevocation(data), stat.Version)
 		}
 		again = errors.Is(err, framework.ErrBadVersion) // another program has written meanwhile
 	}
 	if errors.Is(err, framework.ErrNoNode) {
-		err = ErrHolderGone
+		err = errHolderGone
 	}
 	return failure.Wrap("revoke", node, err)
 }
@@ -60,21 +60,21 @@ func Revoke(ctx context.Context, client *framework.Client, node string) error {
 // session. If a claim is released and claimed again between Evict's read and its deletion, Evict
 // may delete the new one.
 //
-// The error wraps ErrHolderGone when there is no such node, framework.ErrBadVersion when its data
-// was changed meanwhile, or framework.ErrNoAuth.
+// The error wraps framework.ErrNotFound when there is no such node, framework.ErrBadVersion when
+// its data was changed meanwhile, or framework.ErrNoAuth.
 func Evict(ctx context.Context, client *framework.Client, node string, token int64) error {
 	if client == nil {
 		return errors.New("evict: the client is nil")
 	}
 	stat, err := recipe.SyncedStat(ctx, client, node)
 	if err == nil && stat.Czxid != token {
-		err = fmt.Errorf("%w: the node with the token %d was replaced by one with %d", ErrHolderGone, token, stat.Czxid)
+		err = fmt.Errorf("%w: the node with the token %d was replaced by one with %d", errHolderGone, token, stat.Czxid)
 	}
 	if err == nil {
 		err = client.Delete(ctx, node, stat.Version)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
-		err = ErrHolderGone
+		err = errHolderGone
 	}
 	return failure.Wrap("evict", node, err)
 }

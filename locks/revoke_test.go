@@ -284,7 +284,7 @@ func TestRevokeOfGoneHolderFails(t *testing.T) {
 		revoked := l.Revoked()
 		released(t, l)
 		err := locks.Revoke(t.Context(), b.Client, l.Node())
-		require.ErrorIs(t, err, locks.ErrHolderGone)
+		require.ErrorIs(t, err, framework.ErrNotFound)
 		require.ErrorContains(t, err, l.Node())
 		require.False(t, failure.IsTransient(err))
 		synctest.Wait()

@@ -19,7 +19,7 @@ import (
 //
 // A writer may downgrade its lock: RLock with the write lease's context is granted at once, with
 // the writer's number and token. The release of the write lease then admits further readers. The
-// other way fails with ErrUpgrade. The tokens of writers rise; those of readers tell them apart.
+// other way fails with ErrHeld. The tokens of writers rise; those of readers tell them apart.
 type RWLock struct{ reader, writer commonLock }
 
 // NewRWLock returns a read-write lock at path.
@@ -39,7 +39,7 @@ func (l *RWLock) Path() string { return l.writer.path }
 func (l *RWLock) Validate() error { return l.writer.err }
 
 // Lock waits in line until this is the only holder. Its errors are those of Mutex.Lock, and
-// ErrUpgrade.
+// ErrHeld.
 func (l *RWLock) Lock(ctx context.Context) (*Lease, error) { return l.writer.waitUntilGranted(ctx) }
 
 // TryLock acquires the lock for writing at once or returns an error that wraps ErrNotAcquired. Its

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/locks"
 )
@@ -199,10 +200,10 @@ func TestUpgradeIsRefused(t *testing.T) {
 		r, err := rw.RLock(t.Context())
 		require.NoError(t, err)
 		_, err = rw.Lock(r.Context())
-		require.ErrorIs(t, err, locks.ErrUpgrade)
+		require.ErrorIs(t, err, locks.ErrHeld)
 		require.ErrorContains(t, err, path)
 		_, err = rw.TryLock(r.Context())
-		require.ErrorIs(t, err, locks.ErrUpgrade)
+		require.ErrorIs(t, err, locks.ErrHeld)
 		_, err = rw.RLock(r.Context())
 		require.ErrorIs(t, err, locks.ErrHeld)
 		require.NoError(t, r.Err())
@@ -239,10 +240,10 @@ func TestReadersAndMutexesDoNotMix(t *testing.T) {
 			locks.NewRWLock(c, path).TryRLock,
 		} {
 			_, err := ask(t.Context())
-			require.ErrorIs(t, err, locks.ErrKindMixed)
+			require.ErrorIs(t, err, framework.ErrForeign)
 		}
 		synctest.Wait()
 		require.Len(t, w.zk.Children(path), 1)
-		require.False(t, failure.IsTransient(locks.ErrKindMixed))
+		require.False(t, failure.IsTransient(framework.ErrForeign))
 	})
 }

@@ -205,7 +205,7 @@ func (s *Semaphore) checkUnmixed(ctx context.Context) error {
 	}
 	for _, name := range names {
 		if _, ok := waitline.ParsePosition(name); ok {
-			return fmt.Errorf("%w: %s in a semaphore's directory", ErrKindMixed, name)
+			return fmt.Errorf("%w: %s in a semaphore's directory", waitline.ErrKindMixed, name)
 		}
 	}
 	return nil

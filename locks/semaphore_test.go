@@ -259,7 +259,7 @@ func TestBadNumbersOfPermits(t *testing.T) {
 		_, err := locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), 3)
 		require.ErrorContains(t, err, "/pools/a has 2, 3 were given")
 		_, err = locks.NewSemaphore(c, "x", 2).Lock(t.Context())
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.Empty(t, w.zk.Children(pool+"/locks"))
 	})
 }

@@ -19,9 +19,8 @@ import (
 // returns when the servers have the request; the member's State becomes Cordoned when the member
 // has answered. It changes nothing, also not the reason, if the ID has a cordon or a drain already.
 //
-// The error wraps framework.ErrNotFound, framework.ErrInvalid, framework.ErrInvalidPath,
-// framework.ErrClosed or framework.ErrNoAuth, or is that of ctx; then the request may have been
-// written.
+// The error wraps framework.ErrNotFound, framework.ErrInvalid, framework.ErrClosed or
+// framework.ErrNoAuth, or is that of ctx; then the request may have been written.
 func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) error {
 	return failure.Wrap("cordon", g.path, g.requestCordon(ctx, id, false, opts))
 }
@@ -37,12 +36,10 @@ func (g *Group) Cordon(ctx context.Context, id string, opts ...CordonOption) err
 // under the drain must acknowledge, too.
 //
 // The error wraps a *DrainError, ErrWithdrawn, ErrLeft, framework.ErrNotFound,
-// framework.ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is
-// that of ctx. After a
+// framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth, or is that of ctx. After a
 // *DrainError and after ErrLeft the member stays cordoned, and the request to drain stands until
-// Uncordon withdraws it. After framework.ErrNotFound, framework.ErrInvalid and
-// framework.ErrInvalidPath there is no request. After any other error but ErrWithdrawn the request
-// may have been written.
+// Uncordon withdraws it. After framework.ErrNotFound and framework.ErrInvalid there
+// is no request. After any other error but ErrWithdrawn the request may have been written.
 func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) error {
 	err := g.requestCordon(ctx, id, true, opts)
 	if err == nil {
@@ -53,8 +50,8 @@ func (g *Group) Drain(ctx context.Context, id string, opts ...CordonOption) erro
 
 // Uncordon lets a member take work again, and withdraws a drain. It returns nil, and changes no
 // node, if there is no cordon. If a reply is lost, it tries again, but keeps a cordon that was made
-// meanwhile. The error wraps framework.ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed or
-// framework.ErrNoAuth, or is that of ctx; then the cordon may have been removed.
+// meanwhile. The error wraps framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth, or
+// is that of ctx; then the cordon may have been removed.
 func (g *Group) Uncordon(ctx context.Context, id string) error {
 	err := errors.Join(g.err, checkID(id))
 	if err == nil {

@@ -21,9 +21,10 @@ var (
 	// ErrDrainFailed is returned by Drain when the member answers that its drain has failed; see
 	// DrainError.
 	ErrDrainFailed = failure.Sentinel("the drain has failed")
-	// ErrCordoned is returned by Membership.Healthy while the member is cordoned.
-	ErrCordoned = failure.Sentinel("the member is cordoned")
 )
+
+// errCordoned is returned by Membership.Healthy while the member is cordoned.
+var errCordoned = errors.New("the member is cordoned")
 
 // DrainError says why a member's drain has failed. It wraps ErrDrainFailed.
 type DrainError struct {

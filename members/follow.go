@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// Inspect returns the group in its present state: it reads after a sync. If the group changes while it
-// is read, the states of two members may be of different moments. The error is that of ctx, or
-// wraps framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// Inspect returns the group in its present state: it reads after a sync. If the group changes while
+// it is read, the states of two members may be of different moments. The error is that of ctx, or
+// wraps framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth.
 func (g *Group) Inspect(ctx context.Context) (*View, error) {
 	if g.err != nil {
 		return nil, failure.Wrap("list members of", g.path, g.err)
@@ -41,7 +41,7 @@ func (g *Group) Inspect(ctx context.Context) (*View, error) {
 // across lost connections and sessions: no change comes after a newer one. A slow reader skips to
 // the latest view: it gets the latest state of each member, and does not see members that have
 // joined and left in between. When ctx ends, Follow ends without an error. Any other error is
-// yielded last: it wraps framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed or
+// yielded last: it wraps framework.ErrInvalid, framework.ErrClosed, framework.ErrAuthFailed or
 // framework.ErrNoAuth.
 //
 // A watcher watches the directory only: its data and its children. After a join it lists the group

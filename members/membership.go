@@ -52,9 +52,9 @@ type Membership struct {
 // cordoned. ctx bounds this call only. The membership survives lost sessions: the member joins
 // again by itself. Give each process an ID of its own: several with one ID are shown as one member.
 //
-// The error wraps framework.ErrInvalid, framework.ErrInvalidPath, framework.ErrClosed,
-// framework.ErrAuthFailed or framework.ErrNoAuth, or is that of ctx. Then no node stays; if a
-// create is under way, its node is deleted in the background.
+// The error wraps framework.ErrInvalid, framework.ErrClosed, framework.ErrAuthFailed or
+// framework.ErrNoAuth, or is that of ctx. Then no node stays; if a create is under way, its node is
+// deleted in the background.
 func (g *Group) Join(ctx context.Context, id string, info Info, opts ...JoinOption) (*Membership, error) {
 	o, err := recipe.ApplyOptions(joinOptions{}, opts)
 	if err = errors.Join(g.err, checkID(id), info.checkInfo(), err); err != nil {
@@ -167,7 +167,7 @@ func (m *Membership) Cordon() (Cordon, bool) {
 	return *c.cloneCordon(), true
 }
 
-// Healthy returns an error that wraps ErrCordoned while the member is cordoned. Pass it to the
+// Healthy returns an error while the member is cordoned. Pass it to the
 // health checks of other packages: with election.WithHealth a cordoned member does not lead, and
 // with registry.WithHealth its instance gets no calls. Like Cordon it reads memory.
 func (m *Membership) Healthy(context.Context) error {
@@ -176,9 +176,9 @@ func (m *Membership) Healthy(context.Context) error {
 	case c == nil:
 		return nil
 	case c.Reason != "":
-		return fmt.Errorf("%w: %s", ErrCordoned, c.Reason)
+		return fmt.Errorf("%w: %s", errCordoned, c.Reason)
 	}
-	return ErrCordoned
+	return errCordoned
 }
 
 // Leave takes the member out of the group. If the drain function has been called, Leave first waits

@@ -35,9 +35,9 @@ type Report struct {
 // cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores
 // the options that concern several looks or events.
 //
-// The error is that of ctx, or wraps framework.ErrInvalid, framework.ErrInvalidPath,
-// framework.ErrClosed, framework.ErrAuthFailed, or a transient error such as
-// framework.ErrOverloaded: call Check again then.
+// The error is that of ctx, or wraps framework.ErrInvalid, framework.ErrClosed,
+// framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check again
+// then.
 func Check(ctx context.Context, client *framework.Client, root string, opts ...Option) (Report, error) {
 	k, err := NewLooker(client, root, opts...)
 	if err != nil {
@@ -55,8 +55,8 @@ type Looker struct {
 	latest *lookResult // or nil
 }
 
-// NewLooker returns a Looker for the locks, jobs, queues and workflows at and below root, which may be "/".
-// The error wraps framework.ErrInvalid or framework.ErrInvalidPath.
+// NewLooker returns a Looker for the locks, jobs, queues and workflows at and below root, which may
+// be "/". The error wraps framework.ErrInvalid.
 func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, error) {
 	settings, err := newSettings(opts)
 	if err == nil {

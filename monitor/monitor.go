@@ -55,8 +55,8 @@ func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") 
 // function of WithOnEvent has returned.
 //
 // The error wraps framework.ErrInvalid, framework.ErrForeign, framework.ErrBadRecord,
-// framework.ErrNewer, framework.ErrInvalidPath, framework.ErrClosed, framework.ErrAuthFailed, or
-// framework.ErrNoAuth if the monitor's own nodes cannot be written.
+// framework.ErrNewer, framework.ErrClosed, framework.ErrAuthFailed, or framework.ErrNoAuth if the
+// monitor's own nodes cannot be written.
 func (m *Monitor) Run(ctx context.Context) error {
 	if m.err != nil {
 		return m.Validate()
@@ -122,7 +122,7 @@ func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 // do not permit to read is a finding, not an error. So ErrNoAuth concerns the monitor's own nodes.
 func isFinal(err error) bool {
 	for _, final := range []error{errForeign, framework.ErrBadRecord, framework.ErrNewer, framework.ErrNoAuth,
-		framework.ErrClosed, framework.ErrAuthFailed, framework.ErrInvalidPath} {
+		framework.ErrClosed, framework.ErrAuthFailed, failure.ErrInvalidPath} {
 		if errors.Is(err, final) {
 			return true
 		}

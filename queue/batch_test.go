@@ -277,9 +277,9 @@ func TestTryTakeEndsWithContextAndClose(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		go func() { _ = a.Close(t.Context()) }()
-		require.ErrorIs(t, <-ended, ErrClosed)
+		require.ErrorIs(t, <-ended, errClosed)
 		_, err = a.TryTake(t.Context())
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, errClosed)
 	})
 }
 

@@ -90,7 +90,7 @@ func TestCancelRefusals(t *testing.T) {
 		require.NoError(t, plain.Put(t.Context(), "x"))
 		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), errOption)
 		require.NoError(t, plain.Close(t.Context()))
-		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), ErrClosed)
+		require.ErrorIs(t, plain.Cancel(t.Context(), "x"), errClosed)
 	})
 }
 

@@ -100,7 +100,7 @@ func TestPutsWaitingForRoomEndWithClose(t *testing.T) {
 		time.Sleep(time.Minute)
 		select {
 		case err := <-ended:
-			require.ErrorIs(t, err, ErrClosed)
+			require.ErrorIs(t, err, errClosed)
 		default:
 			t.Error("the put goes on waiting")
 		}
@@ -143,7 +143,6 @@ func TestADeliverysContextTellsItsOwnEndWhenItIsAskedForLate(t *testing.T) {
 		require.NoError(t, a.Close(t.Context()))
 		require.NoError(t, a.client.Close(t.Context()))
 		require.ErrorIs(t, context.Cause(settled.Context()), ErrSettled)
-		require.ErrorIs(t, context.Cause(open.Context()), ErrClosed)
-		require.NotErrorIs(t, context.Cause(open.Context()), framework.ErrClosed)
+		require.ErrorIs(t, context.Cause(open.Context()), errClosed)
 	})
 }

@@ -50,10 +50,10 @@ type Delivery[T any] struct {
 	span takeSpan
 }
 
-// Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost, ErrClosed,
-// framework.ErrSessionLost, framework.ErrNodeGone or the reason that the lock's lease ended. It
-// carries the trace context of the call of Take, which links to the producer's. Context may be
-// called at any time, also after the delivery has ended.
+// Context is done when the delivery has ended. Its cause wraps ErrSettled, ErrLost,
+// framework.ErrClosed, framework.ErrSessionLost, framework.ErrNodeGone or the reason that the
+// lock's lease ended. It carries the trace context of the call of Take, which links to the
+// producer's. Context may be called at any time, also after the delivery has ended.
 func (d *Delivery[T]) Context() context.Context {
 	return d.span.within(d.item.hold.Context())
 }
@@ -205,7 +205,7 @@ type itemHold interface {
 
 var (
 	// errReturned is the error of settling a delivery after its Queue was closed.
-	errReturned = fmt.Errorf("%w: %w", ErrLost, ErrClosed)
+	errReturned = fmt.Errorf("%w: %w", ErrLost, errClosed)
 	// errExpired is the reason of dead letters that have expired.
 	errExpired = errors.New("expired")
 )
@@ -377,7 +377,7 @@ func (c *claimedItem) endAndReturn(attempts int, then func(error)) {
 		then(err)
 		return
 	}
-	c.hold.End(ErrClosed)
+	c.hold.End(errClosed)
 	c.session.order.returnUnsettled(c, attempts, then)
 }
 
@@ -498,7 +498,7 @@ func settlementError(err error) error {
 	}
 	var tx *framework.TxError
 	if errors.As(err, &tx) || errors.Is(err, framework.ErrSessionLost) || errors.Is(err, framework.ErrClosed) ||
-		errors.Is(err, ErrClosed) {
+		errors.Is(err, errClosed) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	return err

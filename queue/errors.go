@@ -10,8 +10,6 @@ import (
 )
 
 var (
-	// ErrClosed is returned after the Queue was closed.
-	ErrClosed = errors.New("queue closed")
 	// ErrLost is returned when a delivery is acknowledged or given back after it has ended, with
 	// its session, its lock or its nodes: another consumer may have, or have had, the item.
 	ErrLost = errors.New("delivery lost: another consumer may have the item")
@@ -20,16 +18,6 @@ var (
 	ErrSettled = errors.New("delivery settled")
 	// ErrEmpty is returned when the queue has no item, or no item that can be claimed now.
 	ErrEmpty = errors.New("queue is empty")
-	// ErrProcessingTimeout is the cause with which a handler's context in Work ends after the
-	// processing timeout (WithProcessingTimeout), and the reason of the failed attempt.
-	ErrProcessingTimeout = errors.New("processing took too long")
-	// ErrDraining is the cause with which a handler's context in Work ends after the grace
-	// (WithGrace).
-	ErrDraining = errors.New("consumer is draining: its grace is over")
-	// ErrUnfinished is returned by Work when handlers had not returned at the end of the grace. They
-	// have returned since, and their items were given back. Purge returns it when consumers have
-	// given items back as fast as it has removed them.
-	ErrUnfinished = errors.New("not finished in time")
 	// ErrFull is returned when a bounded queue has no room, or other producers wait for room, and
 	// the put does not wait (WithFailWhenFull, PutAsync, Requeue).
 	ErrFull = errors.New("queue is full")
@@ -45,14 +33,6 @@ var (
 	// ErrDone is returned by Cancel when the item has left the queue: it was acknowledged,
 	// cancelled, purged, or is a dead letter.
 	ErrDone = errors.New("the item is not in the queue any more")
-	// ErrNotClaimed is returned by TakeBack when the consumer does not have the item any more by
-	// this claim: it has settled the item, or has died.
-	ErrNotClaimed = errors.New("the consumer does not have the item any more")
-	// ErrUnknownKind is why an attempt has failed at an item whose kind has no handler; see ByKind.
-	ErrUnknownKind = errors.New("no handler for this kind of items")
-	// ErrCodec is returned when an item cannot be encoded. It is also the reason of dead letters
-	// that cannot be decoded.
-	ErrCodec = errors.New("codec")
 )
 
 // MismatchError says which option differs from the queue's record. It wraps framework.ErrMismatch.
@@ -91,6 +71,15 @@ var errNoDedup = fmt.Errorf("%w: WithID: the queue does not remember ids; make i
 
 // Kinds of errors of package framework, with texts of their own.
 var (
+	errClosed   = failure.KindOf(framework.ErrClosed, "queue closed")
+	errCodec    = failure.KindOf(failure.ErrBadValue, "codec")
+	errOverran  = failure.KindOf(failure.ErrDraining, "not finished in time")
+	errDraining = failure.KindOf(failure.ErrDraining, "consumer is draining: its grace is over")
+
+	errProcessingTimeout = failure.KindOf(failure.ErrTimeout, "processing took too long")
+	errNotClaimed        = failure.KindOf(failure.ErrNotFound, "the consumer does not have the item any more")
+	errUnknownKind       = failure.KindOf(failure.ErrNotFound, "no handler for this kind of items")
+
 	errPanic     = failure.KindOf(failure.ErrPanic, "panic")
 	errUnknown   = failure.KindOf(framework.ErrOutcomeUnknown, "outcome unknown")
 	errUnknownID = failure.KindOf(failure.ErrNotFound, "unknown id")

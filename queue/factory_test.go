@@ -16,7 +16,7 @@ func TestFactoryClosesItsQueues(t *testing.T) {
 		require.NoError(t, one.Put(t.Context(), "x"))
 		require.NoError(t, two.Close(t.Context()))
 		require.NoError(t, f.Close(t.Context()))
-		require.ErrorIs(t, one.Put(t.Context(), "y"), ErrClosed)
+		require.ErrorIs(t, one.Put(t.Context(), "y"), errClosed)
 		require.Equal(t, []string{"x"}, a.drain(1))
 	})
 }

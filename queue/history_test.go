@@ -95,7 +95,7 @@ func (l *history) putEnded(err error, values ...string) {
 // takeEnded notes that a Take has failed: it may by its context or its process's end, and in no
 // other way.
 func (l *history) takeEnded(ctx context.Context, err error) {
-	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, ErrClosed) &&
+	if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !errors.Is(err, errClosed) &&
 		!errors.Is(err, framework.ErrClosed) {
 		l.fault("take: %v", err)
 	}

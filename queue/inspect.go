@@ -54,7 +54,7 @@ type Item[T any] struct {
 }
 
 // Peek returns the first item without a claim. A consumer may have claimed the item. The error
-// wraps ErrEmpty if there is no item, or ErrCodec if the item cannot be decoded.
+// wraps ErrEmpty if there is no item, or framework.ErrBadValue if the item cannot be decoded.
 func (q *Queue[T]) Peek(ctx context.Context) (item Item[T], err error) {
 	var node string
 	var e queuelayout.Envelope
@@ -89,7 +89,7 @@ func (store *store) peekItem(ctx context.Context, s *framework.Session) (node st
 			return "", e, err
 		}
 		if e, err = queuelayout.DecodeItem(item.node.Data, item.node.Stat); err != nil {
-			return "", e, fmt.Errorf("%w: %w", ErrCodec, err)
+			return "", e, fmt.Errorf("%w: %w", errCodec, err)
 		}
 		e.Header.Attempts += int(item.node.Stat.Version) - e.Header.Unseen
 		return item.path, e, nil

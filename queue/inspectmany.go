@@ -53,7 +53,7 @@ func init() {
 // Inspect reports on the queue at a path, and changes nothing. A queue that does not exist is
 // reported as Missing. Counts are exact while there are no puts and takes. The error is that of
 // ctx, or wraps framework.ErrForeign, framework.ErrNewer, framework.ErrNoAuth or
-// framework.ErrInvalidPath.
+// framework.ErrInvalid.
 func Inspect(ctx context.Context, client *framework.Client, path string) (report Report, err error) {
 	var unread error
 	err = inspectMany(ctx, client, []string{path}, func(r Report, err error) { report, unread = r, err })

@@ -97,7 +97,7 @@ func TestQueuesAreInspectedTogetherAsEachAlone(t *testing.T) {
 		_, err = Inspect(t.Context(), client, "/q/foreign")
 		require.ErrorIs(t, err, errNotQueue)
 		_, err = Inspect(t.Context(), client, "q")
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = Inspect(t.Context(), nil, "/q")
 		require.Error(t, err)
 	})
@@ -163,7 +163,7 @@ func TestListSaysWhatItMayNotRead(t *testing.T) {
 			break
 		}
 		_, err = failure.Collect(List(t.Context(), look, "q"))
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = failure.Collect(List(t.Context(), nil, "/"))
 		require.Error(t, err)
 		ended, cancel := context.WithCancel(t.Context())

@@ -99,11 +99,11 @@ type KindHandler struct {
 // error if a kind has two handlers, or an argument is invalid.
 //
 // An item of a kind without a handler here, or of no kind, is not lost: the attempt has failed with
-// ErrUnknownKind, and the item comes again after UnknownKindPause, for this consumer or another
-// one. After the attempts of WithMaxAttempts it is a dead letter; without that option it comes
-// again and again, and lockstep queue ls and a monitor show it. So deploy a new kind's handlers
-// before its producers, or give WithMaxAttempts enough attempts for the time in which both releases
-// run.
+// framework.ErrNotFound, and the item comes again after UnknownKindPause, for this consumer or
+// another one. After the attempts of WithMaxAttempts it is a dead letter; without that option it
+// comes again and again, and lockstep queue ls and a monitor show it. So deploy a new kind's
+// handlers before its producers, or give WithMaxAttempts enough attempts for the time in which both
+// releases run.
 func ByKind(handlers ...KindHandler) (Handler[[]byte], error) {
 	byName := map[string]Handler[[]byte]{}
 	for _, h := range handlers {
@@ -124,7 +124,7 @@ func ByKind(handlers ...KindHandler) (Handler[[]byte], error) {
 		if handle := byName[d.Kind]; handle != nil {
 			return handle(ctx, d)
 		}
-		return RetryAfter(UnknownKindPause, fmt.Errorf("%w: %q", ErrUnknownKind, d.Kind))
+		return RetryAfter(UnknownKindPause, fmt.Errorf("%w: %q", errUnknownKind, d.Kind))
 	}, nil
 }
 

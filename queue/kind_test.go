@@ -117,7 +117,7 @@ func TestItemOfAnUnknownKindIsNotLost(t *testing.T) {
 			require.NoError(t, err)
 			reasons = append(reasons, letter.Reason)
 		}
-		require.ElementsMatch(t, []string{ErrUnknownKind.Error() + `: "count"`, ErrUnknownKind.Error() + `: ""`}, reasons)
+		require.ElementsMatch(t, []string{errUnknownKind.Error() + `: "count"`, errUnknownKind.Error() + `: ""`}, reasons)
 	})
 }
 
@@ -146,7 +146,7 @@ func TestKindsAreChecked(t *testing.T) {
 		}
 		require.ErrorIs(t, Kind[int]{}.Put(t.Context(), q, 1), errOption)
 		require.ErrorIs(t, NewKind[int]("n", nil).Put(t.Context(), q, 1), errOption)
-		require.ErrorIs(t, NewKind("c", codec.JSON[chan int]()).Put(t.Context(), q, nil), ErrCodec)
+		require.ErrorIs(t, NewKind("c", codec.JSON[chan int]()).Put(t.Context(), q, nil), errCodec)
 		good := countKind.Handler(func(context.Context, *Delivery[int]) error { return nil })
 		for want, handlers := range map[string][]KindHandler{
 			"no handler": nil, "two handlers": {good, good}, "Kind.Handler": {{}}, "is nil": {countKind.Handler(nil)},

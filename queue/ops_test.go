@@ -185,7 +185,7 @@ func TestAckWithRefusedAtCloseGivesItemBack(t *testing.T) {
 		synctest.Wait()
 		a.closeSlowly()
 		require.ErrorIs(t, <-refused, errRefused)
-		require.ErrorIs(t, context.Cause(d.Context()), ErrClosed)
+		require.ErrorIs(t, context.Cause(d.Context()), errClosed)
 		require.ErrorIs(t, d.Ack(t.Context()), ErrLost)
 		got := b.take() // a's session lives on
 		require.Equal(t, 2, got.Attempt)

@@ -375,8 +375,8 @@ func (p *parallelOrder) returnItem(c *claimedItem, attempts int, after time.Dura
 // returns it.
 func (p *parallelOrder) returnUnsettled(c *claimedItem, attempts int, then func(error)) {
 	if c.decodeErr != nil {
-		c.endDelivery(ErrClosed)
-		then(ErrClosed)
+		c.endDelivery(errClosed)
+		then(errClosed)
 		return
 	}
 	p.returnItem(c, attempts, 0, c.formerReason(), then)

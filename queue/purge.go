@@ -16,8 +16,8 @@ import (
 // (their acknowledgement then returns ErrLost), and delayed ones; not the dead letters. It returns
 // how many it has removed. A consumer of a parallel queue may still hand out a removed item that it
 // had claimed ahead (WithPrefetch). Items that are put, or come due, while it runs may be removed
-// or stay. If it returns an error, some items may be left: the error wraps ErrUnfinished
-// if consumers give items back all the time.
+// or stay. If it returns an error, some items may be left: those that consumers have
+// given back all the time, too.
 func (q *Queue[T]) Purge(ctx context.Context) (n int, err error) {
 	err = q.engine.store.inExisting(ctx, func(s *framework.Session) error {
 		k, err := q.engine.store.purgeAll(ctx, s)
@@ -97,9 +97,8 @@ func (store *store) purgeAll(ctx context.Context, s *framework.Session) (n int, 
 		}
 		chains = []queuelayout.Chain{store.nodes.Redo}
 	}
-	return n, fmt.Errorf("%w: consumers have given items back in each of %d rounds, %d in the last one, and there "+
-		"may be more: pause the queue and purge it again",
-		ErrUnfinished, maxPurgeRounds, removed)
+	return n, fmt.Errorf("consumers have given items back in each of %d rounds, %d in the last one, and there "+
+		"may be more: pause the queue and purge it again", maxPurgeRounds, removed)
 }
 
 // purgeChain closes a chain's last segment, so that its consumers continue in the next one, and

@@ -58,7 +58,7 @@ func (l *putLine) putInLine(ctx context.Context, r *writeRequest) error {
 	l.running = true
 	l.mu.Unlock()
 	if start && !l.tasks.Start(l.writeInLine) {
-		l.failAll(ErrClosed)
+		l.failAll(errClosed)
 	}
 	select {
 	case err := <-wait.done:

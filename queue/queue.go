@@ -45,9 +45,9 @@ func (q *Queue[T]) Path() string { return q.engine.queuePath() }
 // request.
 func (q *Queue[T]) Validate() error { return q.engine.err }
 
-// Close ends this Queue. Waiting calls of Take return ErrClosed. Open deliveries end, with
-// ErrClosed as the cause of their contexts, and their items go to other consumers. Puts and
-// acknowledgements in progress are then. Closing again is harmless.
+// Close ends this Queue. Waiting calls of Take return framework.ErrClosed. Open deliveries end,
+// with framework.ErrClosed as the cause of their contexts, and their items go to other consumers.
+// Puts and acknowledgements in progress are then. Closing again is harmless.
 //
 // Close is a cleanup (framework.Client.CleanupContext): it also waits if ctx has ended. If that
 // lasts longer, the error wraps framework.ErrUnconfirmed, and the rest continues in the background,
@@ -66,9 +66,9 @@ const (
 // Guarantee: if the error is nil, the item is in the queue, once, however many replies were lost.
 // If the error wraps framework.ErrOutcomeUnknown, the item may be in the queue: ctx ended while the
 // put was on its way, or the session was lost for too long. After any other error the item is not
-// in the queue. The puts of one goroutine stay in order. The errors wrap ErrCodec,
+// in the queue. The puts of one goroutine stay in order. The errors wrap framework.ErrBadValue,
 // framework.ErrTooLarge, framework.ErrMismatch, framework.ErrForeign, ErrDuplicate, ErrFull,
-// framework.ErrRefused, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx.
+// framework.ErrRefused, framework.ErrNoAuth, framework.ErrClosed or the end of ctx.
 func (q *Queue[T]) Put(ctx context.Context, value T, opts ...PutOption) error {
 	return q.PutBatch(ctx, []T{value}, opts...)
 }
@@ -162,8 +162,8 @@ func (q *Queue[T]) encodePut(how putSettings, values []T) (*writeRequest, error)
 }
 
 // Take waits for an item and claims the item. Its errors wrap framework.ErrMismatch,
-// framework.ErrForeign, framework.ErrNoAuth, ErrClosed, framework.ErrClosed or the end of ctx. Take
-// continues over a suspended connection and a lost session.
+// framework.ErrForeign, framework.ErrNoAuth, framework.ErrClosed or the end of ctx. Take continues
+// over a suspended connection and a lost session.
 //
 // An item that cannot be decoded, was claimed more often than WithMaxAttempts allows, or has
 // expired (WithExpiry) is moved to the dead letters and not returned. The codec runs in the
@@ -335,7 +335,7 @@ func (q *Queue[T]) RetryPolicy() (RetryPolicy, bool) {
 func encodeValue[T any](c codec.Codec[T], v T) (data []byte, err error) {
 	err = usercode.Try(func() (err error) { data, err = c.Encode(v); return err })
 	if err != nil {
-		return nil, fmt.Errorf("%w: encode: %w", ErrCodec, err)
+		return nil, fmt.Errorf("%w: encode: %w", errCodec, err)
 	}
 	return data, nil
 }
@@ -343,7 +343,7 @@ func encodeValue[T any](c codec.Codec[T], v T) (data []byte, err error) {
 func decodeValue[T any](c codec.Codec[T], data []byte) (v T, err error) {
 	err = usercode.Try(func() (err error) { v, err = c.Decode(data); return err })
 	if err != nil {
-		return v, fmt.Errorf("%w: decode: %w", ErrCodec, err)
+		return v, fmt.Errorf("%w: decode: %w", errCodec, err)
 	}
 	return v, nil
 }
@@ -401,7 +401,7 @@ func checkArguments(client *framework.Client, path string) error {
 // queuePath is the queue's path.
 func (e *engine) queuePath() string { return e.store.nodes.Path }
 
-// checkUsable returns the error of wrong arguments, or ErrClosed after Close.
+// checkUsable returns the error of wrong arguments, or framework.ErrClosed after Close.
 func (e *engine) checkUsable() error {
 	if e.err != nil {
 		return e.err
@@ -420,12 +420,12 @@ func (e *engine) put(ctx context.Context, r *writeRequest) error {
 
 // close ends the consumer, then the writer.
 func (e *engine) close(ctx context.Context) error {
-	e.endOpen(ErrClosed)
+	e.endOpen(errClosed)
 	e.ending.Do(func() {
 		go func() {
 			defer close(e.closed)
 			<-e.tasks.Done()
-			e.endWrites(ErrClosed)
+			e.endWrites(errClosed)
 			e.writer.removeOwnNodes()
 		}()
 	})

@@ -20,7 +20,7 @@ type store struct {
 	client      *framework.Client
 	nodes       *queuelayout.Layout
 	clock       recipe.EnsembleClock
-	checkUsable func() error // an error of the arguments, or ErrClosed after Close
+	checkUsable func() error // an error of the arguments, or framework.ErrClosed after Close
 
 	given queuelayout.Record                 // by the options of this Queue
 	found atomic.Pointer[queuelayout.Record] // nil until the queue was found or made

@@ -72,8 +72,8 @@ func (o *strictOrder) returnItem(c *claimedItem, _ int, after time.Duration, _ e
 
 // returnUnsettled ends the delivery. Its item is where it was in the queue.
 func (o *strictOrder) returnUnsettled(c *claimedItem, _ int, then func(error)) {
-	c.endDelivery(ErrClosed)
-	then(ErrClosed)
+	c.endDelivery(errClosed)
+	then(errClosed)
 }
 
 // hasPassed reports whether the reader of a chain has left a segment behind.

@@ -23,10 +23,10 @@ import (
 // Not guaranteed: that the former consumer stops. Until it looks at its context, it may act beside
 // the next one. What it changes outside of ZooKeeper should check Delivery.Token.
 //
-// The error wraps ErrNotClaimed if the claim has ended; framework.ErrOutcomeUnknown if an answer
-// was lost and the claim may have ended by this call or otherwise; framework.ErrInvalid if the
-// claim is of another queue or of a strict one. The consumer of a strict queue has all its items by
-// its hold of the lock <path>/lock: locks.Evict takes that away.
+// The error wraps framework.ErrNotFound if the claim has ended; framework.ErrOutcomeUnknown if an
+// answer was lost and the claim may have ended by this call or otherwise; framework.ErrInvalid if
+// the claim is of another queue or of a strict one. The consumer of a strict queue has all its
+// items by its hold of the lock <path>/lock: locks.Evict takes that away.
 func (q *Queue[T]) TakeBack(ctx context.Context, claim InFlightItem) error {
 	return failure.Wrap("take back", claim.Node, q.engine.store.takeBack(ctx, claim))
 }
@@ -46,7 +46,7 @@ func (store *store) takeBack(ctx context.Context, claim InFlightItem) error {
 		case errors.Is(err, framework.ErrNoNode) && sent:
 			return fmt.Errorf("%w: the claim has ended, perhaps by this call", errUnknown)
 		case errors.Is(err, framework.ErrNoNode):
-			return ErrNotClaimed
+			return errNotClaimed
 		}
 		sent = true
 		return err

@@ -64,7 +64,7 @@ func (q *takeQueue) enqueueCall(call *takeCall) error {
 	defer q.mu.Unlock()
 	if !q.running {
 		if !q.startConsumer() {
-			return ErrClosed
+			return errClosed
 		}
 		q.running = true
 	}

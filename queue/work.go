@@ -44,7 +44,7 @@ func WithGrace(d time.Duration) WorkOption {
 }
 
 // WithProcessingTimeout sets how long a handler may work on one item. Then its context ends, with a
-// cause that wraps ErrProcessingTimeout, and the attempt has failed, for any result of the handler.
+// cause that wraps framework.ErrTimeout, and the attempt has failed, for any result of the handler.
 // Default: no limit.
 func WithProcessingTimeout(d time.Duration) WorkOption {
 	return func(o *workOptions) error {
@@ -85,16 +85,16 @@ func WithPauses(first, longest time.Duration) WorkOption {
 // The handler's context is the delivery's, with the processing timeout (WithProcessingTimeout). It
 // does not end with ctx: when ctx ends, Work takes no more items, and running handlers may continue
 // for the grace (WithGrace) and keep their items. Then their contexts end, with a cause that wraps
-// ErrDraining, and Work gives their items back at once, with the attempt counted. Work does not
-// settle an item, and does not return, before the item's handler has returned: so no other consumer
-// works on the item at the same time. If a handler's context has ended, its result does not count,
-// even a nil error.
+// framework.ErrDraining, and Work gives their items back at once, with the attempt counted. Work
+// does not settle an item, and does not return, before the item's handler has returned: so no other
+// consumer works on the item at the same time. If a handler's context has ended, its result does
+// not count, even a nil error.
 //
 // Lost connections and sessions do not end Work: handlers of lost items see their contexts end, and
 // the items come again. Work returns nil if all handlers have returned before the end of the grace.
-// Else the error wraps ErrUnfinished, or a lasting error of Take, such as
-// framework.ErrMismatch or ErrClosed; then Work drains its handlers as if ctx had ended. n must not
-// be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
+// Else the error wraps framework.ErrDraining, or a lasting error of Take, such as
+// framework.ErrMismatch or framework.ErrClosed; then Work drains its handlers as if ctx had ended.
+// n must not be larger than WithMaxInFlight, or than DefaultMaxInFlight without that option.
 func (q *Queue[T]) Work(ctx context.Context, n int, handler Handler[T], opts ...WorkOption) error {
 	o := workOptions{grace: DefaultGrace, pauses: defaultPauses}
 	err := q.engine.checkUsable()
@@ -168,7 +168,7 @@ func (w *workers[T]) runWorkers(ctx context.Context, n int) error {
 		err = nil
 	}
 	if unfinished := w.unfinished.Load(); unfinished > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: %d handlers, after %v", ErrUnfinished, unfinished, w.grace))
+		err = errors.Join(err, fmt.Errorf("%w: %d handlers, after %v", errOverran, unfinished, w.grace))
 	}
 	return err
 }
@@ -197,9 +197,9 @@ func (w *workers[T]) workerLoop() {
 func (w *workers[T]) handleItem(d *Delivery[T]) {
 	ctx, cancel := context.WithCancelCause(d.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(w.forced, func() { cancel(ErrDraining) })()
+	defer context.AfterFunc(w.forced, func() { cancel(errDraining) })()
 	if w.timeout > 0 {
-		deadline := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("%w: %v", ErrProcessingTimeout, w.timeout)) })
+		deadline := time.AfterFunc(w.timeout, func() { cancel(fmt.Errorf("%w: %v", errProcessingTimeout, w.timeout)) })
 		defer deadline.Stop()
 	}
 	log := w.q.engine.store.client.Logger()
@@ -216,10 +216,10 @@ func (w *workers[T]) handleItem(d *Delivery[T]) {
 // handler's context has ended, or nil.
 func (w *workers[T]) settleByResult(ended error, d *Delivery[T], err error) error {
 	switch {
-	case errors.Is(ended, ErrDraining):
+	case errors.Is(ended, errDraining):
 		w.unfinished.Add(1)
 		return d.nack(0, ended).Wait(w.settling)
-	case errors.Is(ended, ErrProcessingTimeout):
+	case errors.Is(ended, errProcessingTimeout):
 		err = ended // instead of the handler's own error
 	case err == nil:
 		return d.AckAsync().Wait(w.settling)

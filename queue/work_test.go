@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -145,7 +146,7 @@ func TestWorkGraceEnds(t *testing.T) {
 			var returned atomic.Bool
 			ended := a.working(ctx, 1, func(ctx context.Context, d *Delivery[string]) error {
 				<-ctx.Done()
-				if !errors.Is(context.Cause(ctx), ErrDraining) {
+				if !errors.Is(context.Cause(ctx), errDraining) {
 					t.Error(context.Cause(ctx))
 				}
 				time.Sleep(ignores)
@@ -163,7 +164,7 @@ func TestWorkGraceEnds(t *testing.T) {
 				}
 				got <- d
 			}()
-			require.ErrorIs(t, <-ended, ErrUnfinished)
+			require.ErrorIs(t, <-ended, framework.ErrDraining)
 			require.Equal(t, 10*time.Second+ignores, time.Since(began))
 			require.NoError(t, a.Close(t.Context()))
 			d := <-got
@@ -189,7 +190,7 @@ func TestProcessingTimeoutIsFailedAttempt(t *testing.T) {
 			defer busy.Add(-1)
 			began := time.Now()
 			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), ErrProcessingTimeout) || time.Since(began) != time.Minute {
+			if !errors.Is(context.Cause(ctx), errProcessingTimeout) || time.Since(began) != time.Minute {
 				t.Error(context.Cause(ctx), time.Since(began))
 			}
 			time.Sleep(10 * time.Minute)
@@ -292,7 +293,7 @@ func TestWorkRefusesInvalidArguments(t *testing.T) {
 		ended := a.working(t.Context(), 2, nothing)
 		time.Sleep(time.Minute)
 		require.NoError(t, a.Close(t.Context()))
-		require.ErrorIs(t, <-ended, ErrClosed)
+		require.ErrorIs(t, <-ended, errClosed)
 	})
 }
 

@@ -81,7 +81,7 @@ func (w *writer) addWithin(most int, requests ...*writeRequest) error {
 	w.mu.Unlock()
 	if start && !w.tasks.Start(w.writeQueued) { // the Queue has ended
 		for requests := w.nextBatch(); len(requests) > 0; requests = w.nextBatch() {
-			w.finishAll(requests, ErrClosed)
+			w.finishAll(requests, errClosed)
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@
 //     than noeviction) deletes locks.
 //   - Redis measures the expiry by its wall clock. When that is set forward, locks expire early.
 //   - ZooKeeper cannot check a lock on Redis: a transaction with [locks.Lease.Guard] fails with
-//     [ErrNoGuard].
+//     [framework.ErrInvalid].
 //
 // # What holds
 //

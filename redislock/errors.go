@@ -20,11 +20,6 @@ var (
 	// ErrLost is the cause of a lease's end when the server answers that the lock is not this
 	// lease's any more: after a failover that lost it, or a deletion.
 	ErrLost = errors.New("the lock was lost")
-	// ErrNoGuard is returned for a transaction with the guard of a lease on Redis: ZooKeeper cannot
-	// check it. Pass the token to what the lock protects.
-	ErrNoGuard = errors.New("a lock on Redis has no guard")
-	// ErrReplica is returned when the server only reads: connect to the primary, or by Sentinel.
-	ErrReplica = errors.New("the server is a replica")
 )
 
 // explain names the reason of a server's refusal.
@@ -36,7 +31,7 @@ func (l *lock) explain(err error) error {
 	case strings.Contains(err.Error(), "WRONGTYPE "): // older servers say first which script failed
 		return fmt.Errorf("%w: %w", errForeign, err)
 	case strings.Contains(err.Error(), "READONLY "):
-		return fmt.Errorf("%w: %w", ErrReplica, err)
+		return fmt.Errorf("%w: %w", errReplica, err)
 	case isPlain && redis.HasErrorPrefix(err, "MOVED"):
 		return fmt.Errorf("%w: the server is one of a cluster, connect by redis.NewClusterClient: %w", errInvalid, err)
 	}
@@ -51,7 +46,7 @@ var transientPrefixes = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGA
 // server is being replaced.
 func isTransient(err error) bool {
 	switch {
-	case errors.Is(err, ErrReplica):
+	case errors.Is(err, errReplica):
 		return true
 	case errors.Is(err, errInvalid):
 		return false
@@ -66,8 +61,12 @@ func isTransient(err error) bool {
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, net.ErrClosed)
 }
 
+// errReplica says that the server only reads.
+var errReplica = errors.New("the server is a replica: connect to the primary, or by Sentinel")
+
 // Kinds of errors of package framework, with texts of their own.
 var (
+	errNoGuard = failure.KindOf(failure.ErrInvalid, "a lock on Redis has no guard: pass its token to what it protects")
 	errForeign = failure.KindOf(failure.ErrForeign, "the key is used by something else")
 	errInvalid = failure.KindOf(failure.ErrInvalid, "invalid argument")
 )

@@ -43,7 +43,7 @@ func (h *hold) Lifetime() *lifetime.Lifetime { return &h.life }
 func (h *hold) Err() error                   { return h.life.Err() }
 func (h *hold) End(cause error)              { h.life.End(cause) }
 func (h *hold) Logger() *slog.Logger         { return h.contender.opts.log }
-func (h *hold) GuardError() error            { return ErrNoGuard }
+func (h *hold) GuardError() error            { return errNoGuard }
 func (h *hold) Remaining() time.Duration     { return h.expiry.remaining() }
 
 // CleanupTimeout is a third of the expiry: after that others may have the lock soon anyway.

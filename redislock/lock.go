@@ -132,7 +132,7 @@ func (l *lock) withinLease(ctx context.Context, key heldKey) (*locks.Lease, erro
 	case lockstore.OfLocks.Held(ctx, other) == nil:
 		return nil, nil
 	case other.shared:
-		return nil, locks.ErrUpgrade
+		return nil, locks.ErrHeld
 	}
 	return nil, locks.ErrHeld
 }

@@ -35,7 +35,7 @@ func (m *Mutex) Path() string { return m.lock.name }
 func (m *Mutex) Validate() error { return m.lock.err }
 
 // Lock waits until the lock is granted. Its error is that of ctx when that ended the wait.
-// Otherwise it wraps locks.ErrHeld, ErrExpired, framework.ErrForeign, ErrReplica,
+// Otherwise it wraps locks.ErrHeld, ErrExpired, framework.ErrForeign,
 // framework.ErrInvalid, or is that of go-redis: the first attempt fails when the server cannot be
 // reached. While it waits, it repeats failed attempts until ctx ends. Nothing stays behind: what it
 // may have is given back in the background.

@@ -585,7 +585,7 @@ func TestBadInput(t *testing.T) {
 
 		s.SetError("READONLY You can't write against a read only replica.")
 		_, err = NewMutex(client, "replica").virtual().Lock(t.Context())
-		require.ErrorIs(t, err, ErrReplica)
+		require.ErrorIs(t, err, errReplica)
 		s.SetError("OOM command not allowed when used memory > 'maxmemory'.")
 		_, err = NewMutex(client, "full").virtual().Lock(t.Context())
 		require.ErrorContains(t, err, "OOM")

@@ -36,7 +36,7 @@ func (l *RWLock) Path() string { return l.lock.name }
 func (l *RWLock) Validate() error { return l.lock.err }
 
 // Lock waits until the lock is granted for writing. Its errors are those of Mutex.Lock, and
-// locks.ErrUpgrade with the context of a read lease.
+// locks.ErrHeld with the context of a read lease.
 func (l *RWLock) Lock(ctx context.Context) (*locks.Lease, error) { return l.lock.lock(ctx, exclusive) }
 
 // TryLock acquires the lock for writing at once; see Mutex.TryLock.

@@ -27,7 +27,7 @@ func TestReadersAndAWriter(t *testing.T) {
 		require.NoError(t, err, "a try of a writer keeps no reader away")
 
 		_, err = la.Lock(first.Context())
-		require.ErrorIs(t, err, locks.ErrUpgrade)
+		require.ErrorIs(t, err, locks.ErrHeld)
 		_, err = la.RLock(first.Context())
 		require.ErrorIs(t, err, locks.ErrHeld)
 

@@ -283,7 +283,7 @@ func TestOnARealServer(t *testing.T) {
 
 		replica := startServer(t, `save ""`, "replicaof 127.0.0.1 "+s.port)
 		_, err = NewMutex(replica.newClient(t), "orders").Lock(ctx)
-		require.ErrorIs(t, err, ErrReplica)
+		require.ErrorIs(t, err, errReplica)
 
 		full := startServer(t, `save ""`)
 		client := full.newClient(t)

@@ -9,9 +9,9 @@ var (
 	// ErrNoInstance is returned by Pick when the service has no instance that is enabled. Call
 	// again later.
 	ErrNoInstance = failure.Sentinel("no instance is enabled")
-	// ErrTaken is returned by Register when a living session has an instance with the same id.
+	// ErrIDInUse is returned by Register when a living session has an instance with the same id.
 	// Choose another id, or leave it empty.
-	ErrTaken = failure.Sentinel("id is taken by a living session")
+	ErrIDInUse = failure.Sentinel("id is taken by a living session")
 )
 
 // Kinds of errors of package framework, with texts of their own.

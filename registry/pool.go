@@ -104,8 +104,7 @@ type Picked struct {
 
 // Pick picks an instance for one call. Call Done at the end of that call. Pick waits for the first
 // list until ctx ends; with a list it does not wait. The error is that of ctx or wraps
-// ErrNoInstance, framework.ErrInvalid, framework.ErrClosed, framework.ErrInvalidPath or
-// framework.ErrNoAuth.
+// ErrNoInstance, framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth.
 func (p *Pool) Pick(ctx context.Context) (Picked, error) { return p.pickInstance(ctx, "") }
 
 // PickFor is Pick with a key, which only the balancer Rendezvous uses: it gives calls with one key

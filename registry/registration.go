@@ -60,14 +60,13 @@ type pendingChange struct {
 // sessions and a deleted node: it registers the instance again in its last known state, with the
 // changes of other clients, and replaces its own node of a former session at once. If a node of
 // another registration has the same id, Register waits one and a half session timeouts for its end,
-// and then returns ErrTaken. Register an id once with a client: a second registration with the same
-// id and client may take the first one's node for its own when a reply is lost.
+// and then returns ErrIDInUse. Register an id once with a client: a second registration with the
+// same id and client may take the first one's node for its own when a reply is lost.
 //
-// The error wraps framework.ErrInvalid, ErrTaken, framework.ErrInvalidPath, framework.ErrClosed,
-// framework.ErrAuthFailed, framework.ErrNoAuth, framework.ErrQuotaExceeded or
-// framework.ErrTooLarge, or is that of ctx. Then the instance does not stay registered: if a create
-// is under way or has created the node, the node is deleted in the background. While the connection
-// is lost, that may last until the session ends.
+// The error wraps framework.ErrInvalid, ErrIDInUse, framework.ErrClosed, framework.ErrAuthFailed,
+// framework.ErrNoAuth, framework.ErrQuotaExceeded or framework.ErrTooLarge, or is that of ctx. Then
+// the instance does not stay registered: if a create is under way or has created the node, the node
+// is deleted in the background. While the connection is lost, that may last until the session ends.
 func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOption) (*Registration, error) {
 	i = i.prepare()
 	o, err := recipe.ApplyOptions(registerOptions{linger: 2 * time.Second}, opts)
@@ -360,7 +359,7 @@ func (g *Registration) countListed(listed bool) {
 // replaceFormer deletes the node of this registration's former session, after it has read the
 // changes of other clients there. If the node belongs to another session, which may be that of a
 // living process, replaceFormer waits one and a half session timeouts for the node's end. It
-// returns ErrTaken after that time if this registration has never created the node.
+// returns ErrIDInUse after that time if this registration has never created the node.
 func (g *Registration) replaceFormer(s *framework.Session) error {
 	data, stat, w, err := s.WatchData(g.ctx, g.nodePath())
 	if errors.Is(err, framework.ErrNoNode) {
@@ -382,7 +381,7 @@ func (g *Registration) replaceFormer(s *framework.Session) error {
 	defer timer.Stop()
 	from, _, err := recipe.WaitForFirst(g.ctx, s.Context(), recipe.Sources{Watch: w, Timer: timer.C})
 	if from == recipe.FromTimer && g.lastOwner == 0 {
-		return ErrTaken
+		return ErrIDInUse
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func TestAnIDOfAnotherSession(t *testing.T) {
 		b := w.member("b")
 		_, err := registry.New(b.Client, base).Register(t.Context(),
 			registry.Instance{Service: billing, ID: "one", Address: "b", Port: 1})
-		require.ErrorIs(t, err, registry.ErrTaken)
+		require.ErrorIs(t, err, registry.ErrIDInUse)
 		require.NoError(t, g.Err())
 		m.Link.Cut() // as if its process had died; another process takes the same id
 		began := time.Now()

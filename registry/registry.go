@@ -36,7 +36,7 @@ func (r *Registry) Validate() error { return r.err }
 // Services returns the names of all services that have a directory, sorted, as the connected server
 // knows them. A service without instances is among them until the servers remove its directory.
 // Without a directory at base there are none. The error is that of ctx, or wraps
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth.
 func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list services in", r.base, r.err)
@@ -51,7 +51,7 @@ func (r *Registry) Services(ctx context.Context) (names []string, err error) {
 
 // Instances returns all instances of a service, also disabled ones, ordered by id. It reads after a
 // sync. It leaves out nodes whose data is not a valid instance. The error is that of ctx, or wraps
-// framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth.
+// framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth.
 func (r *Registry) Instances(ctx context.Context, service string) (all []Instance, err error) {
 	if r.err != nil {
 		return nil, failure.Wrap("list instances in", r.base, r.err)
@@ -81,7 +81,7 @@ func (r *Registry) Instances(ctx context.Context, service string) (all []Instanc
 // instance, also one of a Java program.
 //
 // The error wraps framework.ErrNotFound, framework.ErrBadRecord if the node's data is not a valid
-// instance, framework.ErrInvalidPath, framework.ErrClosed or framework.ErrNoAuth, or is that of
+// instance, framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth, or is that of
 // ctx; then the change may have been made.
 func (r *Registry) Disable(ctx context.Context, service, id, reason string) error {
 	if reason == "" {

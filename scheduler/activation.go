@@ -38,7 +38,7 @@ func newActivation(ctx context.Context) *activation {
 func (a *activation) endContexts() {
 	a.stopRegistering()
 	a.finish()
-	a.endRuns(ErrDrained)
+	a.endRuns(errDrained)
 }
 
 // goRegister runs a registration in the background, and reports false when the activation drains.
@@ -73,7 +73,7 @@ func (a *activation) drainRuns(drain, stuckAfter time.Duration) bool {
 	if waitAtMost(returned, drain) {
 		return true
 	}
-	a.endRuns(ErrDrained)
+	a.endRuns(errDrained)
 	return waitAtMost(returned, stuckAfter)
 }
 

@@ -6,28 +6,18 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
-var (
-	// ErrNoJobs is returned when a scheduler without jobs is run, unless WithWaitForJobs is given.
-	ErrNoJobs = errors.New("no jobs")
-	// ErrRunning is returned by Run while another call of Run goes on.
-	ErrRunning = errors.New("scheduler is running")
-	// ErrTooManyPending is returned when a job is triggered while 10 of its runs wait already.
-	ErrTooManyPending = errors.New("too many runs wait")
-)
+// ErrTooManyPending is returned when a job is triggered while 10 of its runs wait already.
+var ErrTooManyPending = errors.New("too many runs wait")
 
 // Causes of the end of a run's context, beside the loss of its claim (framework.ErrSessionLost,
-// framework.ErrNodeGone), and outcomes.
+// framework.ErrNodeGone), the job's Timeout (framework.ErrTimeout) and the end of the scheduler's
+// grace (framework.ErrDraining). A function that learns of that end in another way may return an
+// error that wraps framework.ErrDraining: then the run is recorded as Stopped, not as Failed.
 var (
-	// ErrTimeout is the cause when an attempt took longer than the job's Timeout.
-	ErrTimeout = errors.New("run timed out")
 	// ErrReplaced is the cause when the next tick is due and the job's policy is OverlapReplace.
 	ErrReplaced = errors.New("run replaced by the next")
-	// ErrRemoved is the cause when the job was removed.
+	// ErrRemoved is the cause when the job was removed: no further run follows.
 	ErrRemoved = errors.New("job removed")
-	// ErrDrained is the cause when the scheduler was stopped and the run had not finished within
-	// the grace. A function that learns of the stop in another way may return an error that
-	// wraps ErrDrained: then the run is recorded as Stopped, not as Failed.
-	ErrDrained = errors.New("scheduler stopped")
 )
 
 // Permanent marks an error of a job as one that a retry cannot fix: the run is not tried again, and
@@ -52,6 +42,10 @@ func isPermanent(err error) bool {
 
 // Kinds of errors of package framework, with texts of their own.
 var (
+	errNoJobs        = failure.KindOf(failure.ErrInvalid, "no jobs: add one, or give WithWaitForJobs")
+	errRunning       = failure.KindOf(failure.ErrInvalid, "scheduler is running")
+	errTimeout       = failure.KindOf(failure.ErrTimeout, "run timed out")
+	errDrained       = failure.KindOf(failure.ErrDraining, "scheduler stopped")
 	errInvalidSpec   = failure.KindOf(failure.ErrInvalid, "invalid schedule")
 	errInvalidJob    = failure.KindOf(failure.ErrInvalid, "invalid job")
 	errInvalidOption = failure.KindOf(failure.ErrInvalid, "invalid option")

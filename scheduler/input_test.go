@@ -61,7 +61,7 @@ func TestBadJobsAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, errInvalidJob, says)
 		require.ErrorContains(t, err, says)
 	}
-	require.ErrorIs(t, s.Run(t.Context()), ErrNoJobs)
+	require.ErrorIs(t, s.Run(t.Context()), errNoJobs)
 	require.NoError(t, s.Add(good(func(*Job) {})))
 	require.ErrorIs(t, s.Add(Job{Name: "a", Spec: "@daily", Run: nop}), errDuplicateJob)
 }

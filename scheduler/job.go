@@ -46,8 +46,8 @@ type Job struct {
 	// Overlap is OverlapForbid, OverlapAllow or OverlapReplace.
 	Overlap Overlap
 
-	// Timeout is how long each attempt may take: then its context ends, with the cause ErrTimeout.
-	// Default 0: no limit.
+	// Timeout is how long each attempt may take: then its context ends, with the cause
+	// framework.ErrTimeout. Default 0: no limit.
 	Timeout time.Duration
 	// Attempts is how often a member calls Run for one run, until an attempt succeeds, 1 to 1,000.
 	// An error that Permanent returns ends the run. Default 1.

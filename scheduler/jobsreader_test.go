@@ -124,7 +124,7 @@ func TestListSaysWhatItMayNotRead(t *testing.T) {
 		require.Len(t, all, 1)
 		require.Equal(t, "/b", all[0].Path)
 		_, err = failure.Collect(List(t.Context(), client, "b"))
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = failure.Collect(List(t.Context(), nil, "/b"))
 		require.Error(t, err)
 		_, err = runsOf(t.Context(), nil)

@@ -63,8 +63,8 @@ func WithGrace(d time.Duration) Option {
 	}
 }
 
-// WithWaitForJobs makes Run wait for the first job, instead of returning ErrNoJobs. Until then it
-// sends no requests.
+// WithWaitForJobs makes Run wait for the first job, instead of returning framework.ErrInvalid.
+// Until then it sends no requests.
 func WithWaitForJobs() Option {
 	return func(s *settings) error {
 		s.waitForJobs = true

@@ -249,7 +249,7 @@ func TestEachAttemptHasItsTimeout(t *testing.T) {
 		a := w.start("a", one(Job{Spec: "0 * * * *", Timeout: time.Minute, Attempts: 2,
 			Run: func(ctx context.Context, r Run) error {
 				<-ctx.Done()
-				require.ErrorIs(t, context.Cause(ctx), ErrTimeout)
+				require.ErrorIs(t, context.Cause(ctx), errTimeout)
 				return ctx.Err()
 			}}))
 		time.Sleep(time.Hour + 3*time.Minute)
@@ -321,7 +321,7 @@ func TestStuckRunIsReported(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		stuck := w.log.all(EventStuck)
 		require.Len(t, stuck, 1)
-		require.ErrorIs(t, stuck[0].Err, ErrTimeout)
+		require.ErrorIs(t, stuck[0].Err, errTimeout)
 		require.True(t, w.state("j").Running[0].Stuck)
 		time.Sleep(2 * time.Minute)
 		require.Len(t, w.log.ticks(), 1, "its claim keeps the next from starting")
@@ -341,8 +341,8 @@ func TestStuckRunIsReported(t *testing.T) {
 func TestOutcomesTellWhyARunHasEnded(t *testing.T) {
 	why := errors.New("why")
 	for want, c := range map[Outcome][2]error{
-		Succeeded: {nil, ErrDrained}, Failed: {why, nil}, Stopped: {why, ErrDrained}, Replaced: {why, ErrReplaced},
-		Panicked: {fmt.Errorf("%w: x", errPanic), nil}, TimedOut: {fmt.Errorf("%w: x", ErrTimeout), nil},
+		Succeeded: {nil, errDrained}, Failed: {why, nil}, Stopped: {why, errDrained}, Replaced: {why, ErrReplaced},
+		Panicked: {fmt.Errorf("%w: x", errPanic), nil}, TimedOut: {fmt.Errorf("%w: x", errTimeout), nil},
 	} {
 		require.Equal(t, want, outcomeOf(c[0], c[1]))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/usercode"
@@ -131,7 +132,7 @@ func (e *execution) runWhileHeld(hold primitives.Hold) (err, why error) {
 	return err, why
 }
 
-var errStoppedBetweenAttempts = fmt.Errorf("%w before the next attempt", ErrDrained)
+var errStoppedBetweenAttempts = fmt.Errorf("%w before the next attempt", errDrained)
 
 // runAttempts calls the job until it succeeds, has no attempt left or returns a permanent error. A
 // scheduler that is being stopped begins no further attempt.
@@ -166,15 +167,15 @@ func (e *execution) runAttempts(hold primitives.Hold) error {
 func (e *execution) runOnce(ctx context.Context) error {
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if e.job.Timeout > 0 {
-		within, cancel = context.WithTimeoutCause(ctx, e.job.Timeout, ErrTimeout)
+		within, cancel = context.WithTimeoutCause(ctx, e.job.Timeout, errTimeout)
 	}
 	defer cancel()
 	defer e.watchReturn(within)()
 	err := usercode.Call(e.report.log, errPanic, "a job",
 		[]any{"path", e.report.path, "job", e.job.Name, "run", e.record.ID},
 		func() error { return e.job.Run(within, e.describeRun()) })
-	if err != nil && errors.Is(context.Cause(within), ErrTimeout) {
-		return fmt.Errorf("%w after %v: %w", ErrTimeout, e.job.Timeout, err)
+	if err != nil && errors.Is(context.Cause(within), errTimeout) {
+		return fmt.Errorf("%w after %v: %w", errTimeout, e.job.Timeout, err)
 	}
 	return err
 }
@@ -254,11 +255,11 @@ func outcomeOf(err, why error) Outcome {
 		return Stopped
 	case errors.Is(err, errPanic):
 		return Panicked
-	case errors.Is(err, ErrTimeout):
+	case errors.Is(err, errTimeout):
 		return TimedOut
 	case isPermanent(err):
 		return Failed
-	case errors.Is(why, ErrDrained), errors.Is(err, ErrDrained):
+	case errors.Is(why, errDrained), errors.Is(err, failure.ErrDraining):
 		return Stopped
 	case errors.Is(why, ErrReplaced), errors.Is(why, ErrRemoved):
 		return Replaced

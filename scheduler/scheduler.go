@@ -155,10 +155,11 @@ func (s *Scheduler) Withdraw(name string) error {
 // WithStuckAfter.
 //
 // Otherwise its error wraps framework.ErrBadRecord or framework.ErrNewer, when a job's stored state
-// cannot be read; ErrNoJobs, unless WithWaitForJobs is given; ErrRunning; framework.ErrClosed,
-// framework.ErrAuthFailed, framework.ErrInvalidPath; a refusal of the servers or of the client,
-// such as framework.ErrNoAuth, framework.ErrQuotaExceeded or framework.ErrTooLarge; or another
-// error of election.Election.Campaign, such as locks.ErrKindMixed.
+// cannot be read; framework.ErrInvalid for a scheduler that has no jobs, unless WithWaitForJobs is
+// given, or that is running; framework.ErrClosed, framework.ErrAuthFailed; a refusal of the servers
+// or of the client, such as framework.ErrNoAuth, framework.ErrQuotaExceeded or
+// framework.ErrTooLarge; or another error of election.Election.Campaign, such as
+// framework.ErrForeign.
 //
 // Once this member's node is there, a refusal of a later node does not end Run: Run logs it, stays
 // out of the election and tries again. Two minutes after the jobs are registered, Run tries a
@@ -166,7 +167,7 @@ func (s *Scheduler) Withdraw(name string) error {
 func (s *Scheduler) Run(ctx context.Context) error {
 	for {
 		err := s.runJobs(ctx)
-		if !s.settings.waitForJobs || !errors.Is(err, ErrNoJobs) { // the only job may be gone before runJobs begins
+		if !s.settings.waitForJobs || !errors.Is(err, errNoJobs) { // the only job may be gone before runJobs begins
 			return err
 		}
 		for s.jobs.isEmpty() {
@@ -212,9 +213,9 @@ func (s *Scheduler) beginRun(a *activation) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.running != nil:
-		return ErrRunning
+		return errRunning
 	case s.jobs.isEmpty():
-		return ErrNoJobs
+		return errNoJobs
 	}
 	s.jobs.allowReregistration()
 	s.running = a

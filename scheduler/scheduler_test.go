@@ -231,7 +231,7 @@ func TestRunBeyondDrainIsEnded(t *testing.T) {
 		require.Equal(t, "b", w.leader(), "another one leads at once")
 		require.NoError(t, <-a.done)
 		require.Equal(t, 3*time.Second, time.Since(stopped))
-		require.Contains(t, w.state("j").LastRun.Error, ErrDrained.Error())
+		require.Contains(t, w.state("j").LastRun.Error, errDrained.Error())
 		time.Sleep(time.Minute)
 		require.Equal(t, "b", w.log.all(EventStarted)[1].member)
 		stopped = time.Now()
@@ -365,7 +365,7 @@ func TestJumpsOfTheLeadersClock(t *testing.T) {
 func TestASchedulerRunsOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.start("a", jobs("j", "* * * * *", quick))
-		require.ErrorIs(t, a.Run(t.Context()), ErrRunning)
+		require.ErrorIs(t, a.Run(t.Context()), errRunning)
 		a.stop()
 		require.NoError(t, <-a.done)
 		require.NoError(t, a.Add(Job{Name: "k", Spec: "* * * * *", Run: quick}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -22,7 +23,7 @@ func TestAWaitIsOverBesideALongBranch(t *testing.T) {
 	}{
 		"limit": {func(ctx context.Context, run *workflow.Run) error {
 			_, err := workflow.Await[string](ctx, run, "approved", 10*time.Minute)
-			if errors.Is(err, workflow.ErrTimeout) {
+			if errors.Is(err, framework.ErrTimeout) {
 				return nil
 			}
 			return errors.Join(err, errors.New("it is not over"))

@@ -34,7 +34,7 @@
 //
 // The guarantee rests on one lock, election or queue that all executors of a ledger share. Two
 // executors with different locks notice it only when the second one records the same step
-// ([ErrConflict]). Permits of a semaphore do not exclude each other.
+// ([framework.ErrConflict]). Permits of a semaphore do not exclude each other.
 //
 // Records are for coordination: at most [MaxSteps] steps, [MaxResult] bytes for a result and
 // [MaxResults] for all results.

@@ -171,7 +171,7 @@ func (x *runner) executeAlone(ctx context.Context, s *framework.Session, r store
 }
 
 // watchRun waits until the record is not the one that was read any more. It always returns an
-// error: ErrCancelled or ErrRequeued after a change, or why the record cannot be watched.
+// error: ErrCancelled or errRequeued after a change, or why the record cannot be watched.
 func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 	for {
 		data, stat, changed, err := s.WatchData(ctx, r.node)
@@ -180,7 +180,7 @@ func watchRun(ctx context.Context, s *framework.Session, r storedRun) error {
 			why := ErrCancelled
 			// a cancelled run keeps its latest item until its executor has acknowledged that
 			if now, err := parseRun(r.node, data); err == nil && now.UUID == r.UUID && now.ItemNumber != r.ItemNumber {
-				why = ErrRequeued
+				why = errRequeued
 			}
 			err = fmt.Errorf("%w: %w", why, errChanged)
 		}

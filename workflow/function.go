@@ -42,7 +42,7 @@ func newFunction[I, O any](kind string, fn func(ctx context.Context, run *Run, i
 		var input I
 		if err := json.Unmarshal(data, &input); err != nil {
 			// a member with another release may have the type
-			return nil, fmt.Errorf("%w: the input %s does not decode into %T: %w", ErrResult, shortenResult(data),
+			return nil, fmt.Errorf("%w: the input %s does not decode into %T: %w", errResult, shortenResult(data),
 				input, err)
 		}
 		result, err := fn(ctx, run, input)

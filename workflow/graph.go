@@ -14,13 +14,6 @@ import (
 	"github.com/lockstep-go/lockstep/internal/recipe"
 )
 
-// ErrGraphChanged is returned by Graph.Run for a run that began with other steps or another order:
-// one of the two programs is of another release. No step is run. Give the changed graph's kind
-// another name and keep the former kind registered until its runs have ended, or let members of the
-// former release finish the run. To begin the run anew with the changed graph, retry it from the
-// record of its graph (the error has the name); a ledger can be removed.
-var ErrGraphChanged = errors.New("the run began with another graph")
-
 // MaxGraphSteps is how many steps a graph may have. The record of the graph is one more of the
 // MaxSteps of a run.
 const MaxGraphSteps = MaxSteps - 1
@@ -47,7 +40,7 @@ type GraphStep[I, O any] struct {
 
 // Result returns the recorded result of the step. Within a step of the graph, it returns
 // framework.ErrInvalid for one that need not have a record yet: only the steps in After, and those
-// that they are after, may be read. A result that does not decode into O is ErrResult.
+// that they are after, may be read. A result that does not decode into O is framework.ErrBadValue.
 func (s GraphStep[I, O]) Result(results GraphResults) (O, error) {
 	var result, none O
 	data, err := results.read(s.Name)
@@ -55,7 +48,7 @@ func (s GraphStep[I, O]) Result(results GraphResults) (O, error) {
 		return none, err
 	}
 	if err := json.Unmarshal(data, &result); err != nil {
-		return none, fmt.Errorf("%w: step %q: %s is no %T: %w", ErrResult, s.Name, shortenResult(data), result, err)
+		return none, fmt.Errorf("%w: step %q: %s is no %T: %w", errResult, s.Name, shortenResult(data), result, err)
 	}
 	return result, nil
 }
@@ -146,7 +139,7 @@ func NewGraph[I any](name string, steps ...AnyGraphStep[I]) (*Graph[I], error) {
 // A Kind's function calls Run with its *Run; an executor of a ledger calls it with its *OpenLedger.
 // Give it the same input each time, because the input is not recorded. After a restart it runs only
 // the steps without a record. If a graph of this name with other steps or another order is
-// recorded, Run returns ErrGraphChanged.
+// recorded, Run returns framework.ErrMismatch.
 //
 // When a step fails, no further step begins, and if it has failed permanently, none begins in later
 // calls. Run waits until the steps under way have returned; they are recorded if they succeed. It
@@ -225,7 +218,7 @@ func (g *Graph[I]) recordShape(ctx context.Context, r *stepRecorder) error {
 				"and keep the former one until its runs have ended, "+
 				"or finish this run with the former release, or run all its steps again: retry it from step %q, or "+
 				"remove the ledger",
-				ErrGraphChanged, g.name, strings.Join(differences, "; "), record)
+				errGraphChanged, g.name, strings.Join(differences, "; "), record)
 		}
 	}
 	return failure.Wrap("graph", r.ledger.stepNode(record), err)

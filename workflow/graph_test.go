@@ -419,7 +419,7 @@ func TestResultsOfAGraph(t *testing.T) {
 					require.NoError(t, err, "a is before b")
 					require.Equal(t, 7, p.Number)
 					_, err = stepResult[int](results, "a")
-					require.ErrorIs(t, err, workflow.ErrResult)
+					require.ErrorIs(t, err, framework.ErrBadValue)
 					_, err = stepResult[any](results, "beside")
 					require.ErrorIs(t, err, framework.ErrInvalid)
 					require.ErrorContains(t, err, `name "beside" in its After`)
@@ -449,7 +449,7 @@ func TestResultsOfAGraph(t *testing.T) {
 			}})
 		require.NoError(t, err)
 		_, err = bad.Run(t.Context(), e.opened, 0)
-		require.True(t, errors.Is(err, workflow.ErrResult) || errors.Is(err, framework.ErrPanic), "%v", err)
+		require.True(t, errors.Is(err, framework.ErrBadValue) || errors.Is(err, framework.ErrPanic), "%v", err)
 		require.NotContains(t, w.steps(), "step-one-way")
 	})
 }
@@ -498,7 +498,7 @@ func TestGraphOfAnotherRelease(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		info := second.inspect("x")
-		require.Contains(t, info.Error, workflow.ErrGraphChanged.Error())
+		require.Contains(t, info.Error, "the run began with another graph")
 		require.Contains(t, info.Error,
 			`step "charge" was after "reserve"; step "pack" is new; step "ship" is now after "pack"`)
 		require.Equal(t, []string{"reserve"}, done.all(), "the other release runs no step")
@@ -530,7 +530,7 @@ func TestGraphRecordThatIsNone(t *testing.T) {
 			`{"v":2,"kind":"graph"}`: framework.ErrNewer,
 			`{"v":1,"kind":"graph"}`: framework.ErrBadRecord,
 			`7`:                      framework.ErrBadRecord,
-			`{"v":1,"kind":"graph","steps":[{"name":"b"}]}`:   workflow.ErrGraphChanged,
+			`{"v":1,"kind":"graph","steps":[{"name":"b"}]}`:   framework.ErrMismatch,
 			`{"v":1,"kind":"graph","steps":[{"name":"a/b"}]}`: framework.ErrBadRecord,
 		} {
 			e := w.execute(w.member("a"))

@@ -53,8 +53,9 @@ func (k Kind[I, O]) Function(fn func(ctx context.Context, run *Run, input I) (O,
 // one was started with WithKeptID. If a run with this id and another kind or input exists, or a
 // child run with this id, it returns ErrIDInUse.
 //
-// Other errors wrap framework.ErrTooLarge for an input of more than MaxResult bytes, ErrResult,
-// framework.ErrInvalid, or the end of ctx: then the run may exist; call Start again.
+// Other errors wrap framework.ErrTooLarge for an input of more than MaxResult bytes,
+// framework.ErrBadValue, framework.ErrInvalid, or the end of ctx: then the run may exist; call
+// Start again.
 func (k Kind[I, O]) Start(ctx context.Context, w *Workflows, id string, input I,
 	opts ...StartOption) (Handle[O], error) {
 	if w == nil {
@@ -86,7 +87,7 @@ func (k Kind[I, O]) Handle(w *Workflows, id string) Handle[O] { return Handle[O]
 // wraps ErrIDInUse. If a former run of this id has left a child of this name, that is removed once
 // it has finished, and the run waits until then: cancel it to go on.
 //
-// If no member knows the kind, Child returns ErrUnknownKind, and there is no child.
+// If no member knows the kind, Child returns framework.ErrNotFound, and there is no child.
 func (k Kind[I, O]) Child(ctx context.Context, run *Run, name string, input I) (O, error) {
 	var none O
 	if run == nil || run.stepRecorder == nil {
@@ -120,9 +121,9 @@ func (h Handle[O]) ID() string { return h.id }
 
 // Wait waits until the run has finished and returns its result. For a failed run it returns
 // ErrFailed, for a cancelled one ErrCancelled, both with the reason. If the result does not decode
-// into O, it returns ErrResult. If no run has the id, or the run is removed during the wait, it
-// returns framework.ErrNotFound; with a handle of Start also if the run was removed before, and its
-// id is used again. If the run has another kind, it returns ErrIDInUse.
+// into O, it returns framework.ErrBadValue. If no run has the id, or the run is removed during the
+// wait, it returns framework.ErrNotFound; with a handle of Start also if the run was removed
+// before, and its id is used again. If the run has another kind, it returns ErrIDInUse.
 func (h Handle[O]) Wait(ctx context.Context) (O, error) {
 	var none O
 	if h.workflows == nil {
@@ -156,7 +157,7 @@ func (h Handle[O]) Wait(ctx context.Context) (O, error) {
 func decodeResult[O any](data json.RawMessage) (O, error) {
 	var result, none O
 	if err := json.Unmarshal(data, &result); err != nil {
-		return none, fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(data), result, err)
+		return none, fmt.Errorf("%w: %s does not decode into %T: %w", errResult, shortenResult(data), result, err)
 	}
 	return result, nil
 }

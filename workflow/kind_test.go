@@ -57,7 +57,7 @@ func TestHandle(t *testing.T) {
 		require.ErrorIs(t, err, workflow.ErrIDInUse)
 		require.ErrorContains(t, err, `run "p1" has kind "send", not "other"`)
 		_, err = workflow.NewKind[parcel, int]("send").Handle(starter, "p1").Wait(t.Context())
-		require.ErrorIs(t, err, workflow.ErrResult)
+		require.ErrorIs(t, err, framework.ErrBadValue)
 		_, err = sendKind.Handle(starter, "none").Wait(t.Context())
 		require.ErrorIs(t, err, framework.ErrNotFound)
 
@@ -104,8 +104,8 @@ func TestBadArgumentsOfKinds(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrInvalid)
 		root := workflow.New(m.Member.Client, "/")
 		_, err = sendKind.Start(t.Context(), root, "x", parcel{})
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 		_, err = sendKind.Handle(root, "x").Wait(t.Context())
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }

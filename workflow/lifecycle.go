@@ -426,7 +426,7 @@ func (store *runStore) retry(ctx context.Context, id, from string, how retryOpti
 		afterFailure := r.waitsFor(func(w runWait) bool { return w.Retry })
 		switch {
 		case !r.State.IsFinished() && !afterFailure:
-			return fmt.Errorf("%w: it is %s", ErrUnfinished, r.State)
+			return fmt.Errorf("%w: it is %s", ErrNotFinished, r.State)
 		case r.State == Done && from == "":
 			return fmt.Errorf("%w: it is done: name the step to retry from", ErrFinished)
 		}

@@ -63,9 +63,9 @@ func WithRecordedFailure() StepOption {
 	}
 }
 
-// WithTimeout ends the context of each attempt after d, with the cause ErrTimeout. By default only
-// the executor and the caller's context limit the time. A function that ignores its context runs
-// on, and Step waits until it returns.
+// WithTimeout ends the context of each attempt after d, with the cause framework.ErrTimeout. By
+// default only the executor and the caller's context limit the time. A function that ignores its
+// context runs on, and Step waits until it returns.
 func WithTimeout(d time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if d <= 0 {

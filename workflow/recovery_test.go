@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/queue"
 
 	"github.com/stretchr/testify/require"
 
@@ -105,7 +104,7 @@ func (f *worker) stopHard() {
 	f.t.Helper()
 	f.stop = func() {}
 	f.cancel()
-	require.ErrorIs(f.t, <-f.done, queue.ErrUnfinished)
+	require.ErrorIs(f.t, <-f.done, framework.ErrDraining)
 	settled()
 }
 

@@ -2,7 +2,6 @@ package workflow_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -48,7 +47,7 @@ func endsAtItsSecondCall(done *doneLog) workflow.Function {
 		}
 		called = true
 		<-ctx.Done()
-		done.add("requeued: %v", errors.Is(context.Cause(ctx), workflow.ErrRequeued))
+		done.add("requeued: %v", context.Cause(ctx))
 		return 0, ctx.Err()
 	})
 }
@@ -131,7 +130,8 @@ func TestRequeueOfAHealthyRun(t *testing.T) {
 		m.await("x", workflow.Done)
 		m.await("waits", workflow.Done)
 		require.InDelta(t, time.Hour, time.Since(began), float64(10*time.Second))
-		require.ElementsMatch(t, []string{"before", "after", "requeued: true"}, done.all())
+		require.ElementsMatch(t, []string{"before", "after", "requeued: the run has another item in its queue"},
+			done.all())
 		require.ErrorIs(t, m.Requeue(t.Context(), "x"), workflow.ErrFinished)
 	})
 }

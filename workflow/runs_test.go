@@ -353,7 +353,7 @@ func TestSleep(t *testing.T) {
 func approval(timeout time.Duration) workflow.Function {
 	return newFunction("approval", func(ctx context.Context, run *workflow.Run, _ int) (string, error) {
 		by, err := workflow.Await[string](ctx, run, "approved", timeout)
-		if errors.Is(err, workflow.ErrTimeout) {
+		if errors.Is(err, framework.ErrTimeout) {
 			return "timed out", nil
 		}
 		return by, err
@@ -579,7 +579,8 @@ func TestRetryWithAnotherInput(t *testing.T) {
 		}))
 		m.start("pay", "x", -1)
 		m.await("x", workflow.Failed)
-		require.ErrorIs(t, m.Retry(t.Context(), "x", "", workflow.WithRetryInput(make(chan int))), workflow.ErrResult)
+		err := m.Retry(t.Context(), "x", "", workflow.WithRetryInput(make(chan int)))
+		require.ErrorIs(t, err, framework.ErrBadValue)
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
 		require.NoError(t, m.Retry(t.Context(), "x", "", workflow.WithRetryInput(7)))
 		info := m.await("x", workflow.Done)
@@ -636,7 +637,7 @@ func TestCancel(t *testing.T) {
 		settled()
 		require.Equal(t, []string{"begins", "true"}, done.all())
 		require.NoError(t, m.Retry(t.Context(), "x", ""), "the executor still has it")
-		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), workflow.ErrUnfinished)
+		require.ErrorIs(t, m.Retry(t.Context(), "x", ""), workflow.ErrNotFinished)
 		settled()
 		require.Equal(t, []string{"begins", "true"}, done.all(), "one executor at a time")
 		close(release)
@@ -713,7 +714,7 @@ func TestSignalWhileTheLimitIsOver(t *testing.T) {
 				require.NoError(t, ctx.Err())
 			}
 			by, err := workflow.Await[string](ctx, run, "approved", time.Minute)
-			if errors.Is(err, workflow.ErrTimeout) {
+			if errors.Is(err, framework.ErrTimeout) {
 				by, err = "timed out", nil
 			}
 			return by, err
@@ -914,7 +915,7 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		require.NoError(t, m.Register(newFunction("a", ok)))
 		require.ErrorContains(t, m.Register(newFunction("a", ok)), "registered twice")
 		require.ErrorIs(t, m.Start(t.Context(), "a", "", 1), framework.ErrInvalid)
-		require.ErrorIs(t, m.Start(t.Context(), "a", "x", func() {}), workflow.ErrResult)
+		require.ErrorIs(t, m.Start(t.Context(), "a", "x", func() {}), framework.ErrBadValue)
 		require.ErrorIs(t, m.Start(t.Context(), "a", "x", strings.Repeat("x", workflow.MaxResult)),
 			framework.ErrTooLarge)
 		require.ErrorIs(t, m.Cancel(t.Context(), "x", ""), framework.ErrNotFound)

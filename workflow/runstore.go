@@ -86,7 +86,7 @@ func (store *runStore) checkKnown(ctx context.Context, s *framework.Session, kin
 		_, err = s.Exists(ctx, path)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: %q: register its function, or start a member that has it", ErrUnknownKind, kind)
+		return fmt.Errorf("%w: %q: register its function, or start a member that has it", errUnknownKind, kind)
 	}
 	return err
 }

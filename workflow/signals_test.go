@@ -23,7 +23,7 @@ func events(timeout time.Duration) workflow.Function {
 		for {
 			n, err := workflow.Await[int](ctx, run, "event", timeout)
 			switch {
-			case errors.Is(err, workflow.ErrTimeout):
+			case errors.Is(err, framework.ErrTimeout):
 				n = -1
 			case err != nil:
 				return nil, err

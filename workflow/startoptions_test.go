@@ -79,8 +79,8 @@ func TestRemove(t *testing.T) {
 			m.start("approval", "waits", 0)
 			settled()
 			require.ErrorIs(t, m.Remove(t.Context(), "none"), framework.ErrNotFound)
-			require.ErrorIs(t, m.Remove(t.Context(), "waits"), workflow.ErrUnfinished)
-			require.ErrorIs(t, m.Remove(t.Context(), "p.c"), workflow.ErrUnfinished)
+			require.ErrorIs(t, m.Remove(t.Context(), "waits"), workflow.ErrNotFinished)
+			require.ErrorIs(t, m.Remove(t.Context(), "p.c"), workflow.ErrNotFinished)
 			require.ErrorContains(t, m.Remove(t.Context(), "p.c"), `its parent "p" exists`)
 			if nth > 0 {
 				w.DropReply(nth, zktest.Match{Func: func(r zktest.Request) bool { return r.Op != zktest.OpPing }})
@@ -94,7 +94,7 @@ func TestRemove(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			require.ErrorIs(t, m.Remove(ended, "p"), context.Canceled)
-			require.ErrorIs(t, workflow.New(m.Member.Client, "/").Remove(t.Context(), "p"), framework.ErrInvalidPath)
+			require.ErrorIs(t, workflow.New(m.Member.Client, "/").Remove(t.Context(), "p"), framework.ErrInvalid)
 		})
 	}
 }

@@ -129,7 +129,7 @@ type Key struct {
 // If the error wraps ErrEnded or that of ctx, fn may have had its effect, and the record may have
 // been written: the next call of Open reads it. If the error wraps framework.ErrTooLarge, the
 // result is not recorded: store it elsewhere and return a reference to it. Other errors:
-// framework.ErrInvalid, ErrResult, ErrConflict, ErrRemoved.
+// framework.ErrInvalid, framework.ErrBadValue, framework.ErrConflict, ErrRemoved.
 func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx context.Context, key Key) (T, error),
 	opts ...StepOption) (T, error) {
 	var result, none T
@@ -147,7 +147,7 @@ func Step[T any](ctx context.Context, in Recorder, name string, fn func(ctx cont
 	decode := func(data []byte) error {
 		var recorded T
 		if err := json.Unmarshal(data, &recorded); err != nil {
-			return fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(data), recorded, err)
+			return fmt.Errorf("%w: %s does not decode into %T: %w", errResult, shortenResult(data), recorded, err)
 		}
 		result = recorded
 		return nil
@@ -355,11 +355,11 @@ func (r *stepRecorder) whyEnded(ctx context.Context, failed error) error {
 func (r *stepRecorder) callFunction(ctx context.Context, timeout time.Duration, name string, key Key,
 	fn func(context.Context, Key) ([]byte, error)) (result []byte, err error) {
 	if timeout > 0 {
-		within, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeout)
+		within, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 		defer cancel()
 		defer func() {
-			if err != nil && errors.Is(context.Cause(within), ErrTimeout) {
-				err = fmt.Errorf("%w, more than %v: %w", ErrTimeout, timeout, err)
+			if err != nil && errors.Is(context.Cause(within), errTimeout) {
+				err = fmt.Errorf("%w, more than %v: %w", errTimeout, timeout, err)
 			}
 		}()
 		ctx = within
@@ -438,7 +438,7 @@ func (r *stepRecorder) readOwnRecord(ctx context.Context, s *framework.Session, 
 	}
 	record, err := parseStep(node, data)
 	if err == nil && record.By != r.recorderID {
-		err = ErrConflict
+		err = errConflict
 	}
 	return record, err
 }
@@ -481,7 +481,7 @@ func (r *stepRecorder) addReservedRecord(name string, record stepRecord, reserve
 func encodeValue(what string, value any, limit int) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the %s: %w", ErrResult, what, err)
+		return nil, fmt.Errorf("%w: the %s: %w", errResult, what, err)
 	}
 	if len(data) > limit {
 		return nil, fmt.Errorf("%w: the %s has %d bytes, it may have %d: store it elsewhere and use a reference to it",

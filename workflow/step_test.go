@@ -255,7 +255,7 @@ func TestExecutorsWithDifferentLocksFindOut(t *testing.T) {
 		require.NoError(t, err)
 		for range 2 {
 			_, err = workflow.Step(t.Context(), e.opened, "copy", returns(&calls, 2))
-			require.ErrorIs(t, err, workflow.ErrConflict)
+			require.ErrorIs(t, err, framework.ErrConflict)
 		}
 		require.Equal(t, 2, calls)
 	})
@@ -376,7 +376,7 @@ func TestTimeoutAndPanicOfAStep(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}, workflow.WithTimeout(time.Minute))
-		require.ErrorIs(t, err, workflow.ErrTimeout)
+		require.ErrorIs(t, err, framework.ErrTimeout)
 		require.ErrorContains(t, err, "1m0s")
 		require.NoError(t, e.opened.Do(t.Context(), "slow", nothing, workflow.WithTimeout(time.Minute)))
 		err = e.opened.Do(t.Context(), "wild", func(context.Context, workflow.Key) error { panic("no\x1b[2J") })
@@ -391,13 +391,13 @@ func TestResultsThatCannotBeRecorded(t *testing.T) {
 		var calls int
 		twice := workflow.WithRetry(2, time.Second)
 		_, err := workflow.Step(t.Context(), e.opened, "nan", returns(&calls, math.NaN()), twice)
-		require.ErrorIs(t, err, workflow.ErrResult)
+		require.ErrorIs(t, err, framework.ErrBadValue)
 		_, err = workflow.Step(t.Context(), e.opened, "large", returns(&calls, strings.Repeat("x", workflow.MaxResult)),
 			twice)
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		require.ErrorContains(t, err, "store it elsewhere")
 		_, err = workflow.Step(t.Context(), e.opened, "one-way", returns(&calls, oneWay{}), twice)
-		require.ErrorIs(t, err, workflow.ErrResult)
+		require.ErrorIs(t, err, framework.ErrBadValue)
 		require.Equal(t, 3, calls, "another attempt would not help")
 		require.Empty(t, w.steps())
 		for i := range 4 {
@@ -411,7 +411,7 @@ func TestResultsThatCannotBeRecorded(t *testing.T) {
 		_, err = workflow.Step(t.Context(), e.opened, "4", returns(&calls, 1))
 		require.ErrorIs(t, err, framework.ErrTooLarge)
 		_, err = workflow.Step(t.Context(), e.opened, "3", returns(&calls, 1))
-		require.ErrorIs(t, err, workflow.ErrResult, "the type has changed")
+		require.ErrorIs(t, err, framework.ErrBadValue, "the type has changed")
 		require.ErrorContains(t, err, "step-3")
 		require.NoError(t, e.ledger.Forget(t.Context(), e.lease, "3"))
 		e.open(t)

@@ -128,7 +128,7 @@ func TestErrorsThatSayNothingOfTheWorkAreNotRecorded(t *testing.T) {
 		e := w.execute(w.member("a"))
 		_, err := workflow.Step(t.Context(), e.opened, "send",
 			func(context.Context, workflow.Key) (any, error) { return func() {}, nil }, workflow.WithRecordedFailure())
-		require.ErrorIs(t, err, workflow.ErrResult)
+		require.ErrorIs(t, err, framework.ErrBadValue)
 		require.Empty(t, w.steps())
 	})
 }

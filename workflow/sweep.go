@@ -223,12 +223,12 @@ func (store *runStore) removeFinished(ctx context.Context, id string) error {
 		case err != nil:
 			return err
 		case !r.State.IsFinished():
-			return fmt.Errorf("%w: it is %s", ErrUnfinished, r.State)
+			return fmt.Errorf("%w: it is %s", ErrNotFinished, r.State)
 		case r.Parent != nil:
 			parent, err := store.read(ctx, s, r.Parent.ID)
 			if err == nil && parent.UUID == r.Parent.UUID {
 				return fmt.Errorf("%w: its parent %q exists, and may ask for its outcome: remove that first",
-					ErrUnfinished, r.Parent.ID)
+					ErrNotFinished, r.Parent.ID)
 			}
 			if err != nil && !errors.Is(err, errNoRun) {
 				return err

@@ -97,14 +97,15 @@ func (r *Run) beginTimer(ctx context.Context, s *framework.Session, name numbere
 // signal has come, Await returns ErrWaiting: return that from the run's function. Then the run
 // waits on the servers, without an executor. In a function of Parallel, Await itself waits as long
 // as another function works. If timeout is not 0 and the signal has not come within this time since
-// the first call, Await returns ErrTimeout, then and each time the function is called again; Signal
-// refuses a signal that comes later. ErrTimeout is marked as Permanent: a function that returns it
-// ends its run as failed. Workflows.Retry from the signal's name waits again.
+// the first call, Await returns framework.ErrTimeout, then and each time the function is called
+// again; Signal refuses a signal that comes later. framework.ErrTimeout is marked as Permanent: a
+// function that returns it ends its run as failed. Workflows.Retry from the signal's name waits
+// again.
 //
 // The k-th Await of a name in one call of the function is for the k-th signal of that name, if they
 // are told apart by ids (WithSignalID); each has its own timeout. So await a name in the same order
 // in each call, and not in several functions of Parallel. Names of signals and sleeps must differ.
-// If the data does not decode into T, Await returns ErrResult.
+// If the data does not decode into T, Await returns framework.ErrBadValue.
 func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Duration) (T, error) {
 	var data, none T
 	if run == nil || run.stepRecorder == nil {
@@ -116,7 +117,7 @@ func Await[T any](ctx context.Context, run *Run, signal string, timeout time.Dur
 	raw, err := run.awaitSignal(ctx, signal, timeout)
 	if err == nil {
 		if err = json.Unmarshal(raw, &data); err != nil {
-			err = fmt.Errorf("%w: %s does not decode into %T: %w", ErrResult, shortenResult(raw), data, err)
+			err = fmt.Errorf("%w: %s does not decode into %T: %w", errResult, shortenResult(raw), data, err)
 		}
 	}
 	if err != nil {
@@ -157,7 +158,7 @@ func (r *Run) awaitSignal(ctx context.Context, name string, timeout time.Duratio
 	case err != nil:
 		return nil, err
 	case signal.TimedOut:
-		return nil, Permanent(fmt.Errorf("%w: no signal %q within %v", ErrTimeout, name, timeout))
+		return nil, Permanent(fmt.Errorf("%w: no signal %q within %v", errTimeout, name, timeout))
 	}
 	return signal.Data, nil
 }

@@ -260,7 +260,7 @@ func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 // them: name such a step to run it again. Child runs stay as they are: to run a child again, retry
 // the child first. If the run has no such record, Retry returns framework.ErrInvalid. For a run
 // that is Done, from must be given, or Retry returns ErrFinished. For any other run it returns
-// ErrUnfinished.
+// ErrNotFinished.
 //
 // WithRetryInput replaces the run's input. Steps with a record keep their results, whatever input
 // they had: name a step in from to run it again.
@@ -285,7 +285,7 @@ func (w *Workflows) Retry(ctx context.Context, id, from string, opts ...RetryOpt
 
 // Remove deletes a finished run with its records, before its retention is over: its id may be used
 // again, unless WithKeptID keeps it. A child stays as long as its parent. For a run that has not
-// finished, and for a child whose parent exists, Remove returns ErrUnfinished.
+// finished, and for a child whose parent exists, Remove returns ErrNotFinished.
 //
 // After a lost reply or a lost session Remove reads what was done. After the end of ctx the run may
 // be removed: call Remove again, which returns framework.ErrNotFound then.
@@ -305,7 +305,7 @@ func (w *Workflows) Remove(ctx context.Context, id string) error {
 //
 // Requeue is safe at any time, also for several callers at once: members execute a run with its
 // newest item only. If a member executes the run at that moment, the context of its function ends,
-// with the cause ErrRequeued, and the run goes on at its first unfinished step with the next item.
+// and the run goes on at its first unfinished step with the next item.
 //
 // Requeue takes effect at most once, also if a reply or a session is lost; see Cancel. The error
 // wraps framework.ErrOutcomeUnknown in the same cases. After the end of ctx the run may have
@@ -320,7 +320,7 @@ func (w *Workflows) Requeue(ctx context.Context, id string) error {
 
 // Work executes runs of the registered kinds, and removes finished runs after the retention time,
 // until ctx ends. Then it takes no more runs. It returns nil if all functions have returned within
-// the grace (WithGrace), and else an error that wraps queue.ErrUnfinished. A lasting error,
+// the grace (WithGrace), and else an error that wraps framework.ErrDraining. A lasting error,
 // such as framework.ErrNoAuth, ends it too.
 func (w *Workflows) Work(ctx context.Context) error {
 	w.mu.Lock()

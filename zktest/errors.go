@@ -2,22 +2,21 @@ package zktest
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/zkserver"
 )
 
-var errOption = failure.KindOf(failure.ErrInvalid, "zktest: invalid option")
+var (
+	errOption = failure.KindOf(failure.ErrInvalid, "zktest: invalid option")
+	errClosed = errors.New("zktest: server is closed")
 
-// ErrClosed is returned by ListenTCP when the server has been closed.
-var ErrClosed = errors.New("zktest: server is closed")
-
-// ErrRefused is returned by Dial while the link is cut and when the server is
-// closed.
-var ErrRefused = errors.New("zktest: connection refused")
-
-// ErrReset is returned by reads and writes on a connection that was reset.
-var ErrReset = errors.New("zktest: connection reset by peer")
+	// What a real network returns, so that programs need not tell this one from it.
+	errRefused = fmt.Errorf("zktest: %w", syscall.ECONNREFUSED)
+	errReset   = fmt.Errorf("zktest: %w", syscall.ECONNRESET)
+)
 
 // ErrSessionTooLarge is returned by Server.Err after a session ended that had too many ephemeral
 // nodes: the servers of an ensemble could not have closed it.

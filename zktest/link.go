@@ -40,7 +40,7 @@ func (s *Server) Link(name string) *Link {
 func (k *Link) Name() string { return k.name }
 
 // Dial connects to the server and ignores the address; it is a
-// go-zookeeper zk.Dialer. It returns ErrRefused while the link is cut or the
+// go-zookeeper zk.Dialer. It returns syscall.ECONNREFUSED while the link is cut or the
 // server closed. While BlackHole holds bytes in either direction, it waits, and
 // returns os.ErrDeadlineExceeded after the timeout.
 func (k *Link) Dial(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -99,7 +99,7 @@ func (k *Link) connectToServer(p *connectionPair) (net.Conn, error) {
 	return p.client, nil
 }
 
-var errDialRefused = &net.OpError{Op: "dial", Net: "zktest", Err: ErrRefused}
+var errDialRefused = &net.OpError{Op: "dial", Net: "zktest", Err: errRefused}
 
 // newLinkPair makes a connection with the link's present faults.
 func (k *Link) newLinkPair(halfOpen bool) *connectionPair {
@@ -201,7 +201,7 @@ func (k *Link) resetPairs(which func(*connectionPair) bool) {
 	for _, p := range k.pairsByAge() {
 		if which(p) {
 			delete(k.pairs, p)
-			p.failBothEnds(ErrReset)
+			p.failBothEnds(errReset)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (p *bytePipe) writeAll(b []byte) (n int, err error) {
 		case n == len(b):
 			return n, nil
 		case p.readerClosed && !p.reverseHeld:
-			return n, ErrReset
+			return n, errReset
 		case p.discard || p.readerClosed:
 			return len(b), nil
 		}

@@ -90,7 +90,7 @@ func TestHeldBytesArriveAfterHeal(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "held", string(got))
 		_, err = p.server.Write([]byte("x"))
-		require.ErrorIs(t, err, ErrReset)
+		require.ErrorIs(t, err, errReset)
 		require.NoError(t, p.server.Close())
 	})
 }
@@ -120,9 +120,9 @@ func TestResetReachesBothEnds(t *testing.T) {
 		k.Reset()
 		for _, e := range []*connectionEnd{p.client, p.server} {
 			_, err := e.Read(make([]byte, 1))
-			require.ErrorIs(t, err, ErrReset)
+			require.ErrorIs(t, err, errReset)
 			_, err = e.Write([]byte("x"))
-			require.ErrorIs(t, err, ErrReset)
+			require.ErrorIs(t, err, errReset)
 		}
 		require.Zero(t, k.Connections())
 		p.closeBoth()

@@ -87,13 +87,13 @@ func (s *Server) Servers() []string {
 }
 
 // ListenTCP serves real connections on a TCP address too, such as
-// "127.0.0.1:0", and returns the address it got. On a closed server it returns
-// ErrClosed.
+// "127.0.0.1:0", and returns the address it got. It returns an
+// error on a closed server.
 func (s *Server) ListenTCP(addr string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return "", ErrClosed
+		return "", errClosed
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -53,7 +53,7 @@ func TestStartCleansUpOrFails(t *testing.T) {
 	require.Len(t, good.cleanups, 1)
 	good.cleanups[0]()
 	_, err := srv.Link("k").Dial("tcp", "", time.Second)
-	require.ErrorIs(t, err, ErrRefused)
+	require.ErrorIs(t, err, errRefused)
 
 	var bad recorder
 	Start(&bad, WithTick(-1))
@@ -111,7 +111,7 @@ func TestListenTCP(t *testing.T) {
 	require.ErrorContains(t, err, addr, "the address is taken")
 	srv.Close()
 	_, err = srv.ListenTCP("127.0.0.1:0")
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, err, errClosed)
 }
 
 func TestTheLoggerHearsOfExpiries(t *testing.T) {

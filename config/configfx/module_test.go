@@ -48,6 +48,6 @@ func TestAnApplicationDoesNotBuildWithAWrongPath(t *testing.T) {
 		var v *config.Value[string]
 		app := fx.New(fx.NopLogger, frameworkfx.Module, configfx.Value("limits", codec.Text()),
 			fx.Supply(framework.Config{Servers: []string{"127.0.0.1:1"}}), fx.Populate(&v))
-		require.ErrorIs(t, app.Err(), framework.ErrInvalidPath)
+		require.ErrorIs(t, app.Err(), framework.ErrInvalid)
 	})
 }

@@ -22,8 +22,7 @@ import (
 // application is shut down with exit code 1.
 var Module = fx.Module("lockstep.election", fx.Invoke(leadAll))
 
-// ErrDuplicateTask is returned when an application has two leader tasks at one path.
-var ErrDuplicateTask = errors.New("two leader tasks at one path")
+var errDuplicateTask = failure.KindOf(failure.ErrInvalid, "two leader tasks at one path")
 
 // LeaderTask is what an application does while it leads an election.
 type LeaderTask struct {
@@ -62,7 +61,7 @@ func leadAll(p params) error {
 		case err == nil && task.Lead == nil:
 			err = errors.New("the function is nil")
 		case err == nil && elections[task.Path] != nil:
-			err = ErrDuplicateTask
+			err = errDuplicateTask
 		}
 		if err != nil {
 			return failure.Wrap("leader task", task.Path, err)

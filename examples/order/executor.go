@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/lockstep-go/lockstep/examples/internal/demo"
-	"github.com/lockstep-go/lockstep/queue"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -92,7 +92,7 @@ func runExecutor(ctx context.Context, parent *demo.Parent) error {
 	if err == nil {
 		err = flows.Work(ctx)
 	}
-	if errors.Is(err, queue.ErrUnfinished) { // the grace is 0: the parent ends this process when the order is done
+	if errors.Is(err, framework.ErrDraining) { // the grace is 0: the parent ends this process when the order is done
 		err = nil
 	}
 	_ = flows.Close(ctx) // the client's close gives back what is left

@@ -105,14 +105,12 @@ var exitCodes = []ExitError{
 	{ExitNotObtained, queue.ErrDuplicate, ""},
 	{ExitNotObtained, queue.ErrTaken, ""},
 	{ExitNotObtained, queue.ErrDone, ""},
-	{ExitNotObtained, queue.ErrNotClaimed, ""},
 	{ExitLost, queue.ErrLost, ""},
 
 	{ExitConflict, barrier.ErrRaised, "wait until it is down: lockstep gate wait NAME"},
 	{ExitConflict, barrier.ErrCounting, "see who has counted: lockstep latch ls NAME"},
 	{ExitMismatch, barrier.ErrTooMany, "more processes than -n use this NAME"},
 
-	{ExitConflict, config.ErrConflict, "see what it is now: lockstep config get NAME --json"},
 	{ExitMissing, config.ErrNoValue, "see which versions there are: lockstep config history NAME"},
 
 	{ExitNotObtained, ids.ErrNoSlot, ""},
@@ -122,12 +120,10 @@ var exitCodes = []ExitError{
 	{ExitNotObtained, members.ErrWithdrawn, ""},
 	{ExitNotObtained, members.ErrDrainFailed, ""},
 
-	{ExitNotObtained, registry.ErrTaken, ""},
+	{ExitNotObtained, registry.ErrIDInUse, ""},
 
-	{ExitMissing, workflow.ErrUnknownKind,
-		"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42"},
 	{ExitConflict, workflow.ErrFinished, ""},
-	{ExitConflict, workflow.ErrUnfinished, ""},
+	{ExitConflict, workflow.ErrNotFinished, ""},
 	{ExitConflict, workflow.ErrSignalled, ""},
 	{ExitMismatch, workflow.ErrIDInUse, "use another ID, or see what it belongs to: lockstep workflows ID"},
 
@@ -136,13 +132,9 @@ var exitCodes = []ExitError{
 
 	{ExitMissing, election.ErrNoLeader, "see which there are: lockstep elections"},
 
-	{ExitMismatch, locks.ErrKindMixed,
-		"use another NAME: this one belongs to something else; kazoo's locks take part with --kazoo, see " +
-			"lockstep lock -h"},
 	{ExitDeadlock, locks.ErrDeadlock,
 		"the others go on when the locks that are held around this command are released; acquire locks in the same " +
 			"order everywhere, or all at once: lockstep lock A B"},
-	{ExitNotObtained, locks.ErrHolderGone, "see who holds it now: lockstep locks NAME"},
 
 	// The errors that all packages have.
 	{ExitMismatch, framework.ErrForeign, "use another NAME: this one belongs to something else"},
@@ -151,6 +143,7 @@ var exitCodes = []ExitError{
 	{ExitMismatch, framework.ErrBadRecord, ""},
 	{ExitMismatch, framework.ErrTooLarge, ""},
 	{ExitMissing, framework.ErrNotFound, ""},
+	{ExitConflict, framework.ErrConflict, ""},
 	{ExitUsage, framework.ErrInvalid, ""},
 	{ExitNoPermission, framework.ErrNoAuth,
 		"give credentials in LOCKSTEP_AUTH_FILE (user:password), or use another NAME"},
@@ -171,6 +164,10 @@ var hintsOfCommands = []struct {
 	{"queue", framework.ErrOutcomeUnknown, "look whether the item is there before you repeat the command"},
 	{"barrier", framework.ErrMismatch, "all who use a NAME must give the same -n"},
 	{"latch", framework.ErrMismatch, "all who use a NAME must give the same -n"},
+	{"config", framework.ErrConflict, "see what it is now: lockstep config get NAME --json"},
+	{"lock", framework.ErrForeign, "use another NAME: this one belongs to something else; kazoo's locks take part " +
+		"with --kazoo, see lockstep lock -h"},
+	{"release", framework.ErrNotFound, "see who holds it now: lockstep locks NAME"},
 	{"id", framework.ErrMismatch, "give --slots as the error shows it stored"},
 	{"members", framework.ErrNotFound,
 		"see who is there: lockstep members NAME; --absent also cordons an ID that has no member yet"},

@@ -44,6 +44,19 @@ var (
 	ErrRefused    = Sentinel("an operation of the caller was refused")
 	ErrPanic      = Sentinel("the function panicked")
 	ErrUnfinished = Sentinel("not finished in time")
+	ErrBadRecord  = Sentinel("record cannot be read")
+	ErrBadValue   = Sentinel("value cannot be used")
+	ErrConflict   = Sentinel("changed meanwhile")
+
+	// ErrInvalidPath is ErrInvalid of a path.
+	ErrInvalidPath = KindOf(ErrInvalid, "invalid path")
+)
+
+// Causes with which the contexts of the caller's functions end. They are no sentinels: Ended finds
+// them.
+var (
+	ErrTimeout  = errors.New("timed out")
+	ErrDraining = errors.New("the grace is over")
 )
 
 // ErrUnconfirmed says that a cleanup has ended before the servers have confirmed it. Package

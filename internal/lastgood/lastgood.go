@@ -15,11 +15,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/failure"
 )
 
 // ErrBadFile is returned for a file that is damaged, incomplete, of another kind or of another
 // path.
-var ErrBadFile = errors.New("not a file with the last good value")
+var ErrBadFile = failure.KindOf(failure.ErrBadRecord, "not a file with the last good value")
 
 // Kind is a kind of file.
 type Kind struct {

@@ -21,10 +21,10 @@ type Leader struct {
 }
 
 var (
-	// Leaders returns the leaders of the elections at some paths, in the order of the paths, each as
-	// election.Election.Leader does. It reads them together: about three requests for 1,000
+	// Leaders returns the leaders of the elections at some paths, in the order of the paths, each
+	// as election.Election.Leader does. It reads them together: about three requests for 1,000
 	// elections. It knows LeaderLatch's layout only: for another layout Leader.Err wraps
-	// locks.ErrKindMixed. When it returns an error, it has no results.
+	// framework.ErrForeign. When it returns an error, it has no results.
 	Leaders func(ctx context.Context, client *framework.Client, paths ...string) ([]Leader, error)
 
 	// CheckElectionOptions returns the error of the first wrong one of options, an

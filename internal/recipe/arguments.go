@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -13,7 +14,7 @@ import (
 const serverDirectory = "/zookeeper"
 
 // CheckClientAndPath checks the arguments of a recipe's constructor. The error for a wrong path
-// wraps framework.ErrInvalidPath: no recipe can be at the root, or at or below the servers' own
+// wraps framework.ErrInvalid: no recipe can be at the root, or at or below the servers' own
 // directory. what names the recipe with its article, such as "a barrier".
 func CheckClientAndPath(client *framework.Client, path, what string) error {
 	if client == nil {
@@ -23,11 +24,11 @@ func CheckClientAndPath(client *framework.Client, path, what string) error {
 		return err
 	}
 	if path == "/" {
-		return fmt.Errorf("%w %q: the root cannot be %s", framework.ErrInvalidPath, path, what)
+		return fmt.Errorf("%w %q: the root cannot be %s", failure.ErrInvalidPath, path, what)
 	}
 	full := znode.Join(client.Config().Root, strings.TrimPrefix(path, "/"))
 	if full == serverDirectory || strings.HasPrefix(full, serverDirectory+"/") {
-		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", framework.ErrInvalidPath,
+		return fmt.Errorf("%w %q: nodes below %s belong to the servers; use another path", failure.ErrInvalidPath,
 			path, serverDirectory)
 	}
 	return nil

@@ -42,7 +42,7 @@ func TestPathsOfTheServersAreRefused(t *testing.T) {
 			return recipe.CheckClientAndPath(client, path, "a test")
 		}
 		for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/x/y"} {
-			require.ErrorIs(t, check(m.Client, path), framework.ErrInvalidPath)
+			require.ErrorIs(t, check(m.Client, path), framework.ErrInvalid)
 			require.ErrorContains(t, check(m.Client, path), "belong to the servers")
 		}
 		require.NoError(t, check(m.Client, "/zookeepers"))

@@ -67,7 +67,7 @@ const (
 // called after some requests each: it may wait, and ends the survey with an error.
 //
 // The error is that of ctx or pause, or wraps framework.ErrClosed, framework.ErrAuthFailed,
-// framework.ErrInvalidPath or a transient error: later reads would fail, too. What was read before
+// framework.ErrInvalid or a transient error: later reads would fail, too. What was read before
 // is returned with it.
 func Read(ctx context.Context, client *framework.Client, root string, parts Part,
 	pause func(context.Context) error) (*Survey, error) {
@@ -115,7 +115,7 @@ func EndedBy(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return failure.Ended(ctx)
 	case failure.IsTransient(err), errors.Is(err, framework.ErrClosed), errors.Is(err, framework.ErrAuthFailed),
-		errors.Is(err, framework.ErrInvalidPath):
+		errors.Is(err, failure.ErrInvalidPath):
 		return err
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/znode"
@@ -123,7 +124,7 @@ func belowRoot(root, full string) (string, error) {
 	if root != "" && root != "/" {
 		rest, ok := strings.CutPrefix(full, root)
 		if !ok || !strings.HasPrefix(rest, "/") {
-			return "", fmt.Errorf("%w %q: it is not below %s", framework.ErrInvalidPath, full, root)
+			return "", fmt.Errorf("%w %q: it is not below %s", failure.ErrInvalidPath, full, root)
 		}
 		path = rest
 	}

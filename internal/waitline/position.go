@@ -3,18 +3,18 @@ package waitline
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
 // ErrKindMixed is returned when a directory holds contenders of another kind. Contenders of two
 // kinds would not wait for each other, and both would hold.
-var ErrKindMixed = errors.New("directory holds contenders of another kind")
+var ErrKindMixed = failure.KindOf(failure.ErrForeign, "directory holds contenders of another kind")
 
 // Kind is the part of a node's name before its number: the kind of lock that its contender waits
 // for. One directory holds one kind, or readers and writers.

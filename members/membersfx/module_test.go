@@ -66,7 +66,7 @@ func TestADrainLeavesTimeToStop(t *testing.T) {
 
 func TestModuleRefusesBadArguments(t *testing.T) {
 	base := fx.Options(fx.NopLogger, frameworkfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
-	require.ErrorIs(t, fx.New(base, membersfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorIs(t, fx.New(base, membersfx.At("x")).Err(), framework.ErrInvalid)
 	require.ErrorContains(t, fx.New(base, membersfx.At("/groups/web"),
 		membersfx.AsMember([]membersfx.Member{{}, {}})).Err(), "the application has two members")
 }

@@ -88,7 +88,7 @@ func TestCuratorQueue(t *testing.T) {
 		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), framework.ErrOutcomeUnknown)
 		require.ErrorIs(t, New(nil, "/x").Put(t.Context(), nil), framework.ErrInvalid)
 		_, err = New(w.Member(t, "c", config).Client, "x").Take(t.Context())
-		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorIs(t, err, framework.ErrInvalid)
 	})
 }
 

@@ -30,7 +30,7 @@ func TestModuleClosesItsQueues(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Ack(context.Background()))
 	app.RequireStop()
-	require.ErrorIs(t, q.Put(context.Background(), "y"), queue.ErrClosed)
+	require.ErrorIs(t, q.Put(context.Background(), "y"), framework.ErrClosed)
 	require.Empty(t, zk.Children(path+"/lock"))
 	require.NoError(t, fx.ValidateApp(frameworkfx.Module, queuefx.Module,
 		fx.Supply(framework.Config{Servers: zk.Servers()})))

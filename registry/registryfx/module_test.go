@@ -57,7 +57,7 @@ func TestModuleRegistersAndProvidesPools(t *testing.T) {
 
 func TestModuleRefusesBadArguments(t *testing.T) {
 	base := fx.Options(fx.NopLogger, frameworkfx.Module, fx.Supply(framework.Config{Servers: []string{"192.0.2.1"}}))
-	require.ErrorIs(t, fx.New(base, registryfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorIs(t, fx.New(base, registryfx.At("x")).Err(), framework.ErrInvalid)
 	require.ErrorContains(t, fx.New(base, registryfx.At("/services"), registryfx.AsInstance("one")).Err(),
 		"registryfx.AsInstance: want registryfx.Instance")
 	take := fx.Invoke(fx.Annotate(func(*registry.Pool) {}, fx.ParamTags(`name:"a b"`)))

@@ -158,7 +158,7 @@ func TestModuleRefusesBadJobs(t *testing.T) {
 		schedulerfx.AsJob(func() scheduler.Job { return scheduler.Job{Name: "j", Spec: "TZ=", Run: quick} })).Err(),
 		framework.ErrInvalid)
 	require.NoError(t, fx.New(base, schedulerfx.AsJob(scheduler.Job{Name: "j", Spec: "* * * * *", Run: quick})).Err())
-	require.ErrorIs(t, fx.New(client, schedulerfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorIs(t, fx.New(client, schedulerfx.At("x")).Err(), framework.ErrInvalid)
 	long := schedulerfx.AsOption(func() scheduler.Option { return scheduler.WithGrace(time.Minute) })
 	require.ErrorContains(t, fx.New(base, long).Err(), "scheduler.WithGrace: functions may take 1m0s to end, and the "+
 		"application's stop allows 11.25s: give fx.New frameworkfx.Grace(1m0s)")

@@ -13,7 +13,6 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/framework/frameworkfx"
 	"github.com/lockstep-go/lockstep/internal/testkit/moduletest"
-	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/workflow/workflowfx"
 	"github.com/lockstep-go/lockstep/zktest"
@@ -53,7 +52,7 @@ func TestModuleRefusesBadKinds(t *testing.T) {
 	require.ErrorIs(t, fx.New(base, twice).Err(), framework.ErrInvalid)
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(func() int { return 0 })).Err(),
 		"workflowfx.AsWorkflow: want workflow.Function")
-	require.ErrorIs(t, fx.New(client, workflowfx.At("x")).Err(), framework.ErrInvalidPath)
+	require.ErrorIs(t, fx.New(client, workflowfx.At("x")).Err(), framework.ErrInvalid)
 	require.ErrorContains(t, fx.New(base, workflowfx.AsWorkflow(function)).Err(), "workflow.WithGrace: functions may "+
 		"take 30s to end, and the application's stop allows 11.25s: give fx.New frameworkfx.Grace(30s) in place of "+
 		"fx.StopTimeout")
@@ -88,9 +87,9 @@ func TestStopBeforeTheEndOfTheGrace(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err = app.Stop(stopping)
-		require.ErrorIs(t, err, queue.ErrUnfinished)
+		require.ErrorIs(t, err, framework.ErrDraining)
 		require.Equal(t, 11250*time.Millisecond, time.Since(began))
-		require.ErrorIs(t, <-ended, queue.ErrDraining)
+		require.ErrorIs(t, <-ended, framework.ErrDraining)
 		require.Empty(t, zk.Sessions(), "the client is closed")
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/hold"
 	"github.com/lockstep-go/lockstep/internal/joblayout"
@@ -175,7 +176,7 @@ func (c *cronCommand) runTick(ctx, held context.Context, run scheduler.Run) erro
 		return err
 	}
 	if code != 0 && c.Signalled.Load() {
-		return fmt.Errorf("exit code %d after a signal: %w", code, scheduler.ErrDrained)
+		return fmt.Errorf("exit code %d after a signal: %w", code, framework.ErrDraining)
 	}
 	return cli.ExitSilently(code)
 }

@@ -103,7 +103,7 @@ func (h *holderCommand) revoke(cmd *cobra.Command, args []string) error {
 			continue
 		}
 		err := locks.Revoke(cmd.Context(), client, e.Node)
-		if errors.Is(err, locks.ErrHolderGone) {
+		if errors.Is(err, framework.ErrNotFound) {
 			continue
 		}
 		if err != nil {

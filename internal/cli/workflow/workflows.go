@@ -306,7 +306,7 @@ func warnOfTaken(streams *cli.Streams, runs []workflow.Info) (unread error) {
 // codeOfUnread returns an error of what other programs have written with its exit code: a name that
 // no run can have is no usage error.
 func codeOfUnread(err error) error {
-	if errors.Is(err, framework.ErrInvalid) || errors.Is(err, framework.ErrInvalidPath) {
+	if errors.Is(err, framework.ErrInvalid) {
 		return &cli.ExitError{Code: cli.ExitMismatch, Reason: err}
 	}
 	return cli.WithCode(err)
@@ -424,7 +424,8 @@ func (p *workflowsCommand) checkKind(ctx context.Context, kind, queue string) er
 	}
 	_, err := p.client.Exists(ctx, queue)
 	if errors.Is(err, framework.ErrNoNode) {
-		return fmt.Errorf("%w: %q", workflow.ErrUnknownKind, kind)
+		return cli.ExitWith(cli.ExitMissing, fmt.Errorf("no member knows the kind %q", kind),
+			"if a member works on the kind, give the path of its workflows before the ID, such as /orders/order-42")
 	}
 	return err
 }

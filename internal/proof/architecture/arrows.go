@@ -128,7 +128,7 @@ var arrows = map[string][]string{
 	"internal/failure":             nil,
 	"internal/joblayout":           {"internal/znode"},
 	"internal/moduleonly":          {"framework"},
-	"internal/lastgood":            nil,
+	"internal/lastgood":            {"internal/failure"},
 	"internal/linediff":            nil,
 	"internal/drain":               {"internal/failure"},
 	"internal/proof/faults":        nil, // tests only

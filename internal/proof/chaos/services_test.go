@@ -254,7 +254,7 @@ func (env *testEnv) readServices(ctx context.Context,
 	text string) (at *servicesAtRest, want map[string]event, err error) {
 	s := env.services
 	setting, err := s.setting.Load(ctx)
-	if errors.Is(err, config.ErrRefused) || err == nil && setting.Value != text {
+	if errors.Is(err, framework.ErrBadValue) || err == nil && setting.Value != text {
 		if err = s.setting.Set(ctx, text); err == nil {
 			setting, err = s.setting.Load(ctx)
 		}

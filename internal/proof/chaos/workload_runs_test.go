@@ -17,7 +17,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/queue"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -106,7 +105,7 @@ func executorActor(p *clientProcess, _ workload, rng *rand.Rand) actorFunc {
 		if err == nil {
 			err = flows.Work(ctx)
 		}
-		if errors.Is(err, queue.ErrUnfinished) {
+		if errors.Is(err, framework.ErrDraining) {
 			err = nil // a function's context has ended with the grace
 		}
 		closing, done := context.WithTimeout(context.Background(), 2*sessionTimeout)

@@ -39,7 +39,7 @@ func settingActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 			var opts []config.SetOption
 			if rng.IntN(2) == 0 {
 				c.request.Token = p.services.setting.Current().Version
-				c.refusals = []error{config.ErrConflict}
+				c.refusals = []error{framework.ErrConflict}
 				opts = append(opts, config.WithExpectedVersion(c.request.Token))
 			}
 			_ = c.run(callCtx, p, func(int64,
@@ -69,7 +69,7 @@ func tallyActor(p *clientProcess, w workload, rng *rand.Rand) actorFunc {
 		}
 		c := call{request: event{Kind: kindWrite, Path: w.path, Number: before.Value.N + 1,
 			Item: fmt.Sprintf("%s.%d", p.name, p.lastOp.Add(1))}, mayBeUnknown: true,
-			refusals: []error{config.ErrConflict}}
+			refusals: []error{framework.ErrConflict}}
 		_ = c.run(callCtx, p, func(int64, *event) error {
 			return p.services.tally.Set(callCtx, tallyValue{c.request.Number, c.request.Item},
 				config.WithExpectedVersion(before.Version))

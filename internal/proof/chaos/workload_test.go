@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -323,8 +322,8 @@ func TestUndocumentedErrorsAreReported(t *testing.T) {
 		c.request = event{Kind: kindWrite, Path: "/x"}
 		return violations(func() { _ = c.run(ctx, p, func(int64, *event) error { return err }) })
 	}
-	refusing := call{refusals: []error{config.ErrConflict}}
-	require.Empty(t, run(t.Context(), refusing, config.ErrConflict))
+	refusing := call{refusals: []error{framework.ErrConflict}}
+	require.Empty(t, run(t.Context(), refusing, framework.ErrConflict))
 	require.Empty(t, run(t.Context(), call{mayBeUnknown: true}, framework.ErrOutcomeUnknown))
 	require.Empty(t, run(ended, call{}, framework.ErrOutcomeUnknown))
 	require.Empty(t, run(ended, call{}, context.Canceled))

@@ -55,7 +55,7 @@ func testConfig(t *testing.T, ctx context.Context, client *framework.Client, pee
 	theySee("theirs")
 	before := v.Current().Version
 	peer.do(Command{Do: peer.set, Node: node, Part: "theirs again"})
-	require.ErrorIs(t, v.Set(ctx, "too late", config.WithExpectedVersion(before)), config.ErrConflict)
+	require.ErrorIs(t, v.Set(ctx, "too late", config.WithExpectedVersion(before)), framework.ErrConflict)
 	weSee("theirs again")
 	require.NoError(t, v.Set(ctx, "ours again", config.WithExpectedVersion(v.Current().Version)))
 	theySee("ours again")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
-	"github.com/lockstep-go/lockstep/locks"
 )
 
 // elections are the two kinds of Curator, and the options with which Lockstep shares each.
@@ -269,7 +268,7 @@ func TestElectionLayoutsAreNotMixed(t *testing.T) {
 			s.mustLock(java)
 			other := newCandidate(t, s.path, elections[1-i].ours)
 			_, err := other.Campaign(s.ctx)
-			require.ErrorIs(t, err, locks.ErrKindMixed)
+			require.ErrorIs(t, err, framework.ErrForeign)
 			s.awaitContenders(1)
 			s.release(java)
 			s.awaitNoNodes()

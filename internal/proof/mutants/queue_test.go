@@ -131,7 +131,7 @@ var queueMutants = []mutant{
 	{
 		promise: "When its context ends, Work takes no more items",
 		name:    "what a handler returns after the grace is believed", file: "queue/work.go", test: "TestWorkGraceEnds",
-		old: "case errors.Is(ended, ErrDraining):", new: "case errors.Is(ended, ErrDraining) && err != nil:",
+		old: "case errors.Is(ended, errDraining):", new: "case errors.Is(ended, errDraining) && err != nil:",
 	},
 	{
 		promise: "A handler of Work that always fails is called with pauses that",

@@ -219,7 +219,7 @@ func (u *runAudit) checkRetry(c runCall) {
 	case c.err != nil:
 		u.checkError(c, "retry", u.cannotTell(c) || errors.Is(c.err, workflow.ErrFinished) &&
 			u.was(c.from, c.name, isState(workflow.Done)) ||
-			errors.Is(c.err, workflow.ErrUnfinished) &&
+			errors.Is(c.err, workflow.ErrNotFinished) &&
 				u.was(c.from, c.name, isState(workflow.Active, workflow.Waiting)) ||
 			errors.Is(c.err, framework.ErrInvalid))
 	}
@@ -287,7 +287,7 @@ func (u *runAudit) checkAwait(e *execution, op simOp, data int, err error) (stri
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	s, has := e.life.signals[op.Name]
-	timedOut := errors.Is(err, workflow.ErrTimeout)
+	timedOut := errors.Is(err, framework.ErrTimeout)
 	if e.life.until == 0 && (err == nil && (!has || string(s.Data) != fmt.Sprint(data)) ||
 		timedOut && (!has || !s.TimedOut) && !e.life.retriedWaits[op.Name]) {
 		u.add("signals", "run %s gets %d (%v) for %s, the servers have %v %s", e.life.name, data, err,

@@ -136,7 +136,7 @@ func (s *configWorkload) set(a *actor, ctx context.Context, v *config.Value[stri
 		if written != 1 {
 			s.sim.addViolation(s.path(), "settled", "Set of %s reports success, and it was not written", text)
 		}
-	case errors.Is(err, config.ErrConflict):
+	case errors.Is(err, framework.ErrConflict):
 		s.sim.countOperation("conflict")
 		s.unwritten[text] = true
 	case !errors.Is(err, framework.ErrOutcomeUnknown):

@@ -191,7 +191,7 @@ func (s *ledgerWorkload) check(a *actor, ctx context.Context, lease *locks.Lease
 	switch {
 	case err == nil, errors.Is(err, errEffect):
 	case errors.Is(err, workflow.ErrEnded) && (lease.Err() != nil || byOperator):
-	case byOperator && (errors.Is(err, workflow.ErrConflict) || errors.Is(err, workflow.ErrRemoved)):
+	case byOperator && (errors.Is(err, framework.ErrConflict) || errors.Is(err, workflow.ErrRemoved)):
 	case !a.isExpectedError(ctx, err):
 		s.sim.addViolation(s.path(), "errors", "%s: %s: %v", a.name, what, err)
 	}

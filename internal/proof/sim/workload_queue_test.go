@@ -165,7 +165,7 @@ func (s *queueWorkload) put(a *actor, n int) {
 	switch {
 	case err == nil:
 		i.confirmed = true
-	case errors.Is(err, framework.ErrOutcomeUnknown) || errors.Is(err, queue.ErrClosed):
+	case errors.Is(err, framework.ErrOutcomeUnknown) || errors.Is(err, framework.ErrClosed):
 	case a.ctx.Err() != nil: // its process has crashed
 	case s.features.isFullError(err):
 		i.refused = true
@@ -194,7 +194,7 @@ func (s *queueWorkload) take(a *actor, over <-chan struct{}) {
 	}()
 	d, err := s.queue(a.process).Take(ctx)
 	if err != nil {
-		if !a.isExpectedError(ctx, err, queue.ErrClosed) {
+		if !a.isExpectedError(ctx, err, framework.ErrClosed) {
 			s.sim.addViolation(s.path(), "errors", "%s cannot take: %v", a.name, err)
 		}
 		return
@@ -296,8 +296,8 @@ func (s *queueWorkload) ack(a *actor, ctx context.Context, d *queue.Delivery[str
 		s.sim.addViolation(s.path(), "purges", "%s was acknowledged after a purge had removed it", i.name)
 	case err == nil:
 		i.acked = true
-	case errors.Is(err, queue.ErrLost), errors.Is(err, framework.ErrOutcomeUnknown), errors.Is(err, queue.ErrClosed),
-		a.ctx.Err() != nil, a.isExpectedError(ctx, err):
+	case errors.Is(err, queue.ErrLost), errors.Is(err, framework.ErrOutcomeUnknown),
+		errors.Is(err, framework.ErrClosed), a.ctx.Err() != nil, a.isExpectedError(ctx, err):
 		i.uncertainAcks++
 	default:
 		s.sim.addViolation(s.path(), "errors", "%s cannot acknowledge: %v", a.name, err)

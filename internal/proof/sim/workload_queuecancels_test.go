@@ -54,7 +54,7 @@ func (s *queueWorkload) cancelItem(a *actor) {
 		}
 	case errors.Is(err, framework.ErrOutcomeUnknown) || a.ctx.Err() != nil:
 		i.mayBeCancelled = true
-	case !failure.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed):
+	case !failure.IsTransient(err) && !a.isExpectedError(ctx, err, framework.ErrClosed):
 		s.sim.addViolation(s.path(), "errors", "%s cannot cancel: %v", a.name, err)
 	}
 }

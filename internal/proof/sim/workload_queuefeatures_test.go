@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/codec"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/queue"
 )
@@ -190,7 +191,8 @@ func (s *queueWorkload) resumeQueue(a *actor) {
 // was lost.
 func (s *queueWorkload) logOperation(a *actor, ctx context.Context, what string, err error) {
 	s.sim.history.add(s.path(), "%s %ss the queue: %s", a.name, what, outcome(err))
-	if err != nil && a.ctx.Err() == nil && !failure.IsTransient(err) && !a.isExpectedError(ctx, err, queue.ErrClosed) {
+	if err != nil && a.ctx.Err() == nil && !failure.IsTransient(err) &&
+		!a.isExpectedError(ctx, err, framework.ErrClosed) {
 		s.sim.addViolation(s.path(), "errors", "%s cannot %s: %v", a.name, what, err)
 	}
 }

@@ -259,7 +259,7 @@ func (s *registryWorkload) pick(a *actor, ctx context.Context) {
 
 func (s *registryWorkload) checkError(a *actor, ctx context.Context, what string, err error) {
 	if !a.isExpectedError(ctx, err) && a.ctx.Err() == nil && !failure.IsTransient(err) &&
-		!errors.Is(err, framework.ErrOutcomeUnknown) && !errors.Is(err, registry.ErrTaken) {
+		!errors.Is(err, framework.ErrOutcomeUnknown) && !errors.Is(err, registry.ErrIDInUse) {
 		s.sim.addViolation(s.path(), "errors", "%s cannot %s: %v", a.name, what, err)
 	}
 }

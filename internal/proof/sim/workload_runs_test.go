@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/queue"
 
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -151,7 +151,7 @@ func (s *runsWorkload) work(p *process, r *rand.Rand) {
 			s.endWithProgram(ctx, cancel)
 		}
 		err := w.Work(ctx)
-		if err != nil && !(ctx.Err() != nil && errors.Is(err, queue.ErrUnfinished)) && p.ctx.Err() == nil {
+		if err != nil && !(ctx.Err() != nil && errors.Is(err, framework.ErrDraining)) && p.ctx.Err() == nil {
 			s.audit.add("errors", "%s cannot work: %v", p.name, err)
 		}
 		cancel()
