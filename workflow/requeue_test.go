@@ -130,8 +130,8 @@ func TestRequeueOfAHealthyRun(t *testing.T) {
 		m.await("x", workflow.Done)
 		m.await("waits", workflow.Done)
 		require.InDelta(t, time.Hour, time.Since(began), float64(10*time.Second))
-		require.ElementsMatch(t, []string{"before", "after", "requeued: the run has another item in its queue"},
-			done.all())
+		require.ElementsMatch(t, []string{"before", "after",
+			"requeued: the run has another item in its queue: the run's record was changed"}, done.all())
 		require.ErrorIs(t, m.Requeue(t.Context(), "x"), workflow.ErrFinished)
 	})
 }
