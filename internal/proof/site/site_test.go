@@ -118,6 +118,42 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
+// TestNothingIsWiderThanAPhone opens all pages in frames of 360 pixels: nothing but tables and code
+// is wider, and those scroll by themselves.
+func TestNothingIsWiderThanAPhone(t *testing.T) {
+	browser.Require(t)
+	dir := build(t)
+	const measure = `<script>addEventListener("load", () => {
+	const wide = [...document.querySelectorAll("body *")].filter((e) =>
+		e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll, pre"));
+	if (document.documentElement.scrollWidth > innerWidth + 1) wide.unshift(document.documentElement);
+	parent.postMessage(wide.map((e) => location.pathname + ": " + e.outerHTML.slice(0, 100)), "*");
+})</script></body>`
+	frames := strings.Builder{}
+	count := 0
+	for _, page := range files(t, dir) {
+		if path.Ext(page) != ".html" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, page))
+		require.NoError(t, err)
+		measured := strings.Replace(string(text), "</body>", measure, 1)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, page), []byte(measured), 0o644))
+		fmt.Fprintf(&frames, "<iframe width=360 height=700 style=border:0 src=%q></iframe>\n", page)
+		count++
+	}
+	all := filepath.Join(dir, "all.html")
+	require.NoError(t, os.WriteFile(all, []byte(`<!doctype html><p id="pages"></p><pre id="wide"></pre><script>
+let pages = 0;
+addEventListener("message", (e) => {
+	document.getElementById("pages").textContent = ++pages;
+	document.getElementById("wide").textContent += e.data.join("\n");
+})</script>`+frames.String()), 0o644))
+	dump := browser.Dump(t, "file://"+all, browser.Wide, false)
+	require.Contains(t, dump, fmt.Sprintf(`<p id="pages">%d</p>`, count))
+	require.Contains(t, dump, `<pre id="wide"></pre>`)
+}
+
 // TestSearch types the words of docs/questions.md into a page that was opened from a folder: the
 // answer is among the first three sections that the search finds.
 func TestSearch(t *testing.T) {
