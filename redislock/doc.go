@@ -41,7 +41,7 @@
 // # Speed
 //
 // go-redis does not end with a context, so a call asks in another goroutine and ends with its
-// context. A call whose context cannot end, such as context.Background, asks by itself: it is faster,
+// context. A call whose context cannot end, such as context.Background, asks in its own goroutine,
 // and may last for go-redis' own timeouts if the server does not answer.
 //
 // # Telemetry

@@ -308,8 +308,7 @@ func (l *lock) ask(ctx context.Context, script *redis.Script, args []any) answer
 }
 
 // send runs a script in another goroutine. Its caller need not wait for the answer: go-redis itself
-// waits for its ReadTimeout even if ctx has ended. Two goroutines that wake each other take a third
-// of the time of a free lock, so a call whose context cannot end asks by itself.
+// waits for its ReadTimeout even if ctx has ended.
 func (l *lock) send(ctx context.Context, script *redis.Script, args ...any) <-chan answer {
 	answers := make(chan answer, 1)
 	l.run(func() { answers <- l.ask(ctx, script, args) })
