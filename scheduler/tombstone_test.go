@@ -305,19 +305,23 @@ func TestJobDuringRegistrationIsNotTakenForRemoved(t *testing.T) {
 // removed one are being ended.
 func TestEndOfRemovedRunsEndsNoRunOfTheNextRegistration(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", jobs("j", "0 0 1 1 *", quick))
-		session, err := a.client.Session(t.Context())
+		w.start("a", jobs("j", "0 0 1 1 *", quick))
+		own := w.member("own", jobs("j", "0 0 1 1 *", quick)) // does not run: nothing else ends its runs
+		session, err := own.client.Session(t.Context())
 		require.NoError(t, err)
-		j, runs := a.jobs.findRuns("j")
+		j, runs := own.jobs.findRuns("j")
+		j.entered.Store(true)
 		old, next := newLocalRun(storedRun{}, 1), newLocalRun(storedRun{Generation: 1}, 2)
 		runs.beginRun(old)
-		f := &changeFollower{store: a.store, report: a.report, jobs: a.jobs, session: session, removed: func(*job) {
+		f := &changeFollower{store: own.store, report: own.report, jobs: own.jobs, session: session}
+		f.removed = func(*job) {
 			runs.endRunsOf(j.generation.Load())
 			runs.beginRun(next)
-		}}
+		}
 		require.NoError(t, w.member("b", nil).Remove(t.Context(), "j"))
 		require.NoError(t, f.stopReplacedRuns(t.Context(), "j"))
 		require.ErrorIs(t, context.Cause(old.ended), ErrRemoved)
+		require.Contains(t, runs.allRuns(), next)
 		require.NoError(t, next.ended.Err())
 	})
 }
