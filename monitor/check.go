@@ -17,11 +17,11 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// Report is the outcome of one look.
+// Report is the outcome of one scan.
 type Report struct {
-	// Findings are the problems that the look has seen, in the order of Problems and then of paths.
+	// Findings are the problems that the scan has seen, in the order of Problems and then of paths.
 	Findings []Finding
-	// Locks are the locks, elections and claims that the look has seen, Jobs the jobs, Queues the
+	// Locks are the locks, elections and claims that the scan has seen, Jobs the jobs, Queues the
 	// queues and Runs the runs of workflows, without their steps. What could not be read is not among
 	// them: it is a finding.
 	Locks  []*locks.Report
@@ -30,34 +30,34 @@ type Report struct {
 	Runs   []workflow.Info
 }
 
-// Check looks once at the locks, jobs, queues and workflows at and below root, which may be "/". It changes no
-// node. It does not find long holds and growing queues, which take several looks. A path that it
+// Check scans once the locks, jobs, queues and workflows at and below root, which may be "/". It changes no
+// node. It does not find long holds and growing queues, which take several scans. A path that it
 // cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores
-// the options that concern several looks or events.
+// the options that concern several scans or events.
 //
 // The error is that of ctx, or wraps framework.ErrInvalid, framework.ErrClosed,
 // framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check again
 // then.
 func Check(ctx context.Context, client *framework.Client, root string, opts ...Option) (Report, error) {
-	k, err := NewLooker(client, root, opts...)
+	k, err := NewScanner(client, root, opts...)
 	if err != nil {
 		return Report{}, err
 	}
-	return k.Look(ctx)
+	return k.Scan(ctx)
 }
 
-// Looker looks again and again, and remembers what it has seen, so that it also finds what takes
-// several looks: long holds and growing queues. It is for programs that show the present state. A
+// Scanner scans again and again, and remembers what it has seen, so that it also finds what takes
+// several scans: long holds and growing queues. It is for programs that show the present state. A
 // Monitor also reports events, and works once in a cluster.
-type Looker struct {
-	root   string
-	looker *rootLooker
-	latest *lookResult // or nil
+type Scanner struct {
+	root    string
+	scanner *rootScanner
+	latest  *scanResult // or nil
 }
 
-// NewLooker returns a Looker for the locks, jobs, queues and workflows at and below root, which may
+// NewScanner returns a Scanner for the locks, jobs, queues and workflows at and below root, which may
 // be "/". The error wraps framework.ErrInvalid.
-func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, error) {
+func NewScanner(client *framework.Client, root string, opts ...Option) (*Scanner, error) {
 	settings, err := newSettings(opts)
 	if err == nil {
 		err = checkRoot(client, root)
@@ -65,33 +65,33 @@ func NewLooker(client *framework.Client, root string, opts ...Option) (*Looker, 
 	if err != nil {
 		return nil, failure.Wrap("check", root, err)
 	}
-	return &Looker{root: root, looker: newRootLooker(client, root, settings)}, nil
+	return &Scanner{root: root, scanner: newRootScanner(client, root, settings)}, nil
 }
 
-// Look is Check, with the memory of the looks before. It is for one goroutine at a time.
-func (k *Looker) Look(ctx context.Context) (Report, error) {
-	l, err := k.looker.lookAtRoot(ctx, time.Now())
+// Scan is Check, with the memory of the scans before. It is for one goroutine at a time.
+func (k *Scanner) Scan(ctx context.Context) (Report, error) {
+	l, err := k.scanner.scanRoot(ctx, time.Now())
 	if err != nil {
 		return Report{}, failure.Wrap("check", k.root, err)
 	}
 	return k.reportOf(l), nil
 }
 
-// reportOf remembers a look for lookAgain, and returns its report, which belongs to the caller.
-func (k *Looker) reportOf(l *lookResult) Report {
+// reportOf remembers a look for scanAgain, and returns its report, which belongs to the caller.
+func (k *Scanner) reportOf(l *scanResult) Report {
 	k.latest = l
 	return Report{l.sortedFindings(), slices.Clone(l.survey.Locks), slices.Clone(l.survey.Jobs),
 		slices.Clone(l.survey.Queues), slices.Clone(l.survey.Runs)}
 }
 
 func init() {
-	moduleonly.LookAgainAtLocks = func(ctx context.Context, looker any, paths []string) (any, error) {
-		return looker.(*Looker).lookAgain(ctx, paths)
+	moduleonly.ScanLocksAgain = func(ctx context.Context, scanner any, paths []string) (any, error) {
+		return scanner.(*Scanner).scanAgain(ctx, paths)
 	}
 }
 
-// lookAgain reads the locks at and below some paths, and judges all locks.
-func (k *Looker) lookAgain(ctx context.Context, paths []string) (Report, error) {
+// scanAgain reads the locks at and below some paths, and judges all locks.
+func (k *Scanner) scanAgain(ctx context.Context, paths []string) (Report, error) {
 	seen := *k.latest.survey
 	seen.Locks = slices.DeleteFunc(slices.Clone(seen.Locks), func(r *locks.Report) bool {
 		return slices.ContainsFunc(paths, func(path string) bool {
@@ -99,7 +99,7 @@ func (k *Looker) lookAgain(ctx context.Context, paths []string) (Report, error) 
 		})
 	})
 	for _, path := range paths {
-		for r, err := range locks.List(ctx, k.looker.client, path) {
+		for r, err := range locks.List(ctx, k.scanner.client, path) {
 			if err != nil {
 				return Report{}, failure.Wrap("check", path, err)
 			}
@@ -108,15 +108,15 @@ func (k *Looker) lookAgain(ctx context.Context, paths []string) (Report, error) 
 	}
 	slices.SortFunc(seen.Locks, func(a, b *locks.Report) int { return compareInWalk(a.Path, b.Path) })
 	seen.Locks = slices.CompactFunc(seen.Locks, func(a, b *locks.Report) bool { return a.Path == b.Path })
-	l := newLookResult(time.Now(), k.latest.without, &seen)
+	l := newScanResult(time.Now(), k.latest.without, &seen)
 	l.unread = k.latest.unread
 	for key, f := range k.latest.findings {
 		if areaOf(f.Problem) != survey.Locks {
 			l.findings[key] = f
 		}
 	}
-	k.looker.locks.judgeLocks(l)
-	if err := findDeadlocks(ctx, k.looker.client, l, k.root); err != nil {
+	k.scanner.locks.judgeLocks(l)
+	if err := findDeadlocks(ctx, k.scanner.client, l, k.root); err != nil {
 		return Report{}, failure.Wrap("check", k.root, err)
 	}
 	return k.reportOf(l), nil
@@ -149,26 +149,26 @@ func checkRoot(client *framework.Client, root string) error {
 	return framework.ValidatePath(root)
 }
 
-// rootLooker looks at the locks, jobs, queues and workflows below a root. It remembers holders and
-// the lengths of queues, with which later looks compare.
-type rootLooker struct {
+// rootScanner scans the locks, jobs, queues and workflows below a root. It remembers holders and
+// the lengths of queues, with which later scans compare.
+type rootScanner struct {
 	client   *framework.Client
 	root     string
 	settings settings
-	locks    lockLooker
-	queues   queueLooker
+	locks    lockScanner
+	queues   queueScanner
 }
 
-func newRootLooker(client *framework.Client, root string, s settings) *rootLooker {
-	return &rootLooker{client: client, root: root, settings: s,
-		locks:  lockLooker{settings: s, holders: map[string]knownHold{}},
-		queues: queueLooker{settings: s, growth: map[string]queueGrowth{}}}
+func newRootScanner(client *framework.Client, root string, s settings) *rootScanner {
+	return &rootScanner{client: client, root: root, settings: s,
+		locks:  lockScanner{settings: s, holders: map[string]knownHold{}},
+		queues: queueScanner{settings: s, growth: map[string]queueGrowth{}}}
 }
 
-// lookAtRoot looks once. at is the time of the look.
-func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult, error) {
+// scanRoot scans once. at is the time of the scan.
+func (k *rootScanner) scanRoot(ctx context.Context, at time.Time) (*scanResult, error) {
 	seen, err := survey.Read(ctx, k.client, k.root, survey.Locks|survey.Jobs|survey.Queues|survey.Runs, nil)
-	l := newLookResult(at, k.settings.without, seen)
+	l := newScanResult(at, k.settings.without, seen)
 	if err != nil {
 		return l, err
 	}
@@ -180,6 +180,6 @@ func (k *rootLooker) lookAtRoot(ctx context.Context, at time.Time) (*lookResult,
 	if err := judgeJobs(ctx, k.client, l, k.settings.failedRuns); err != nil {
 		return l, err
 	}
-	k.locks.judgeLocks(l) // last: there may be more of them than a look has findings
+	k.locks.judgeLocks(l) // last: there may be more of them than a scan has findings
 	return l, findDeadlocks(ctx, k.client, l, k.root)
 }

@@ -18,7 +18,7 @@ const (
 	// election and the consumers of a strict queue do not count.
 	ProblemWaiters Problem = "many waiters"
 	// ProblemHold: one holder has held a lock for longer than WithLongHold allows, and others wait
-	// for it. Terms of an election do not count. A hold counts from the first look of this leader
+	// for it. Terms of an election do not count. A hold counts from the first scan of this leader
 	// that saw the holder, or from the Since of a finding that a former leader has recorded.
 	ProblemHold Problem = "long hold"
 	// ProblemSilent: an operator has asked a holder to release the lock (locks.Revoke), and it
@@ -39,13 +39,13 @@ const (
 
 // The problems of queues. Those of jobs are the values of scheduler.Problem.
 const (
-	// ProblemGrowing: each of several looks in a row has found more items in a queue than the look
+	// ProblemGrowing: each of several scans in a row has found more items in a queue than the scan
 	// before; see WithGrowth.
 	ProblemGrowing Problem = "growing queue"
 	// ProblemOldItem: an item at the head of a queue is older than WithOldItem allows.
 	ProblemOldItem Problem = "old item"
 	// ProblemFailingItem: an item of a queue has come back as often as WithFailingItem says: its
-	// attempts fail, or its consumers die. A look reads some of the items that have come back; see
+	// attempts fail, or its consumers die. A scan reads some of the items that have come back; see
 	// queue.Retried.
 	ProblemFailingItem Problem = "failing item"
 	// ProblemHeldItem: a consumer of a parallel queue has had an item for longer than WithHeldItem
@@ -55,7 +55,7 @@ const (
 	ProblemDeadLetters Problem = "dead letters"
 )
 
-// The problems of workflows: a look has one finding of each for all runs at a path.
+// The problems of workflows: a scan has one finding of each for all runs at a path.
 const (
 	// ProblemFailedRuns: more runs have failed than WithFailedWorkflows allows. A run that another run
 	// has started does not count: its parent learns of the failure, and decides. The finding ends when
@@ -67,17 +67,17 @@ const (
 	ProblemUntakenRun Problem = "untaken run"
 )
 
-// The problems of looks.
+// The problems of scans.
 const (
-	// ProblemUnread: a look could not read a path: the monitor's credentials do not permit it, this
+	// ProblemUnread: a scan could not read a path: the monitor's credentials do not permit it, this
 	// release cannot read the data, or the directory has too many children.
 	ProblemUnread Problem = "unread"
-	// ProblemLeftOut: there are more nodes below the root than a look reads.
+	// ProblemLeftOut: there are more nodes below the root than a scan reads.
 	ProblemLeftOut Problem = "left out"
 )
 
-// areaOf returns the part of the survey in which a problem is found, or 0 for the problems of looks. If
-// a look could not read a path of that part, the findings at and below that path stay as they were.
+// areaOf returns the part of the survey in which a problem is found, or 0 for the problems of scans. If
+// a scan could not read a path of that part, the findings at and below that path stay as they were.
 func areaOf(p Problem) survey.Part {
 	switch p {
 	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemDeadlock, ProblemSession:
@@ -120,7 +120,7 @@ type Finding struct {
 	// Node is the node of the holder, the contender or the item that the finding is about, or "". For
 	// runs it is the path of the Workflows and the id of the run that the text names.
 	Node string `json:"node,omitempty"`
-	// Since is when the problem began, as far as a look can tell, or the zero time: for
+	// Since is when the problem began, as far as a scan can tell, or the zero time: for
 	// ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
 	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
 	// for ProblemDeadlock when the request has begun that comes first in the text, by its own clock, for
@@ -147,10 +147,10 @@ type Event struct {
 	ID string
 	// Finding is as it was at its begin.
 	Finding
-	// Began is the time of the first look in the row that has seen the problem, by the ensemble's
+	// Began is the time of the first scan in the row that has seen the problem, by the ensemble's
 	// clock.
 	Began time.Time
-	// Ended is the time of the first look in the row that has not seen it any more, by the
+	// Ended is the time of the first scan in the row that has not seen it any more, by the
 	// ensemble's clock. It is the zero time in an event of Kind Begins.
 	Ended time.Time
 }

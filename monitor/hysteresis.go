@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// findingStreak counts the latest looks in a row that have seen a problem, or have not seen it.
+// findingStreak counts the latest scans in a row that have seen a problem, or have not seen it.
 type findingStreak struct {
 	seen, notSeen int
-	since         time.Time // of the first look in the row
-	undecided     int       // the latest looks in a row that could not decide
+	since         time.Time // of the first scan in the row
+	undecided     int       // the latest scans in a row that could not decide
 }
 
-// maxUndecided is after how many looks that could not decide a problem without a finding is
+// maxUndecided is after how many scans that could not decide a problem without a finding is
 // forgotten.
 const maxUndecided = 10
 
-// hysteresis decides after each look which findings begin and end. Streaks are in memory only: a
+// hysteresis decides after each scan which findings begin and end. Streaks are in memory only: a
 // new leader counts from 0.
 type hysteresis struct {
-	beginAfter int // looks in a row
-	endAfter   int // looks in a row
+	beginAfter int // scans in a row
+	endAfter   int // scans in a row
 	streaks    map[findingKey]*findingStreak
-	leftOut    int // findings that have not begun at the latest look because the record is full
+	leftOut    int // findings that have not begun at the latest scan because the record is full
 }
 
 func newHysteresis(s settings) *hysteresis {
 	return &hysteresis{beginAfter: s.beginAfter, endAfter: s.endAfter, streaks: map[findingKey]*findingStreak{}}
 }
 
-// applyLook counts a look, and returns the findings that are open after it, and whether they differ
+// applyScan counts a scan, and returns the findings that are open after it, and whether they differ
 // from open. newID returns another ID at each call.
-func (h *hysteresis) applyLook(l *lookResult, open []openFinding,
+func (h *hysteresis) applyScan(l *scanResult, open []openFinding,
 	newID func() string) (next []openFinding, changed bool) {
 	next = slices.Clone(open)
 	at, bytes := map[findingKey]int{}, 0

@@ -12,7 +12,7 @@ import (
 
 // judgeJobs adds the problems that package scheduler finds with jobs. A job is failed when its latest
 // failedRuns ended runs have failed.
-func judgeJobs(ctx context.Context, client *framework.Client, l *lookResult, failedRuns int) error {
+func judgeJobs(ctx context.Context, client *framework.Client, l *scanResult, failedRuns int) error {
 	var failed []scheduler.JobReport // jobs whose latest run has failed: their history decides
 	for _, r := range l.survey.Jobs {
 		for _, f := range r.Findings {
@@ -38,7 +38,7 @@ func judgeJobs(ctx context.Context, client *framework.Client, l *lookResult, fai
 	return nil
 }
 
-func addJobFinding(l *lookResult, r scheduler.JobReport, f scheduler.Finding) {
+func addJobFinding(l *scanResult, r scheduler.JobReport, f scheduler.Finding) {
 	l.addFinding(Finding{Problem: Problem(f.Problem), Path: r.JobPath(), Since: f.Since}, "%s", f.Text)
 }
 

@@ -34,17 +34,17 @@ func TestNextLeaderGoesOn(t *testing.T) {
 		w.put(m, orphan, "", framework.Persistent)
 		x := w.watch("x")
 		y, z := w.watch("y"), w.watch("z")
-		w.looks(5)
+		w.scans(5)
 		require.Equal(t, []string{"x" + begins}, w.news())
 		x.end(t)
-		w.looks(5)
+		w.scans(5)
 		require.Empty(t, w.news())
 		require.NoError(t, w.Expire(y.Status().SessionID))
-		w.looks(5)
+		w.scans(5)
 		require.Empty(t, w.news())
 		began := w.last()
 		w.remove(m, orphan)
-		w.looks(3)
+		w.scans(3)
 		reported := w.news()
 		require.Len(t, reported, 1)
 		require.Contains(t, []string{"y" + ends, "z" + ends}, reported[0])
@@ -66,14 +66,14 @@ func TestNextLeaderKnowsLongHold(t *testing.T) {
 		w.put(m, contender("/app/lock", 1), "", framework.Ephemeral)
 		w.put(m, contender("/app/lock", 2), "", framework.Ephemeral)
 		x := w.watch("x")
-		w.looks(13)
+		w.scans(13)
 		require.Equal(t, []string{"x begins long hold /app/lock"}, w.news())
 		x.end(t)
 		w.watch("y")
-		w.looks(5)
+		w.scans(5)
 		require.Empty(t, w.news())
 		w.remove(m, contender("/app/lock", 1))
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"y ends long hold /app/lock"}, w.news())
 	})
 }
@@ -90,19 +90,19 @@ func TestLeaderThatDiesWhileItReports(t *testing.T) {
 			return w.Expire(x.Status().SessionID)
 		}))
 		w.watch("y")
-		w.looks(4)
+		w.scans(4)
 		first := <-reported
 		require.Empty(t, reported)
 		require.Equal(t, []string{"y" + begins}, w.news())
 		require.Equal(t, first.ID, w.last().ID)
-		w.looks(10)
+		w.scans(10)
 		require.Empty(t, w.news())
 	})
 }
 
-// TestFaultsInALook: the connection drops or the session expires at each of the looks' requests,
+// TestFaultsInAScan: the connection drops or the session expires at each of the scans' requests,
 // one after the other. A finding that persists is reported once.
-func TestFaultsInALook(t *testing.T) {
+func TestFaultsInAScan(t *testing.T) {
 	for name, fault := range map[string]func(w *world, x *watcher){
 		"reset":  func(_ *world, x *watcher) { x.Link.Reset() },
 		"expiry": func(w *world, x *watcher) { _ = w.Expire(x.Status().SessionID) },
@@ -112,7 +112,7 @@ func TestFaultsInALook(t *testing.T) {
 				m := w.member("app")
 				w.put(m, orphan, "", framework.Persistent)
 				x := w.watch("x")
-				w.looks(1)
+				w.scans(1)
 				require.Equal(t, []string{"x" + begins}, w.news())
 				for n := range 25 {
 					var mu sync.Mutex
@@ -127,13 +127,13 @@ func TestFaultsInALook(t *testing.T) {
 							go fault(w, x)
 						}
 					})
-					w.looks(1)
+					w.scans(1)
 					stop()
 				}
-				w.looks(2)
+				w.scans(2)
 				require.Empty(t, w.news())
 				w.remove(m, orphan)
-				w.looks(3)
+				w.scans(3)
 				require.Equal(t, []string{"x" + ends}, w.news())
 			})
 		})
@@ -149,12 +149,12 @@ func TestLostRepliesOfTheRecord(t *testing.T) {
 		w.watch("x")
 		for range 4 {
 			w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path + "/findings", Func: zktest.Request.Writes})
-			w.looks(3)
+			w.scans(3)
 		}
 		require.Equal(t, []string{"x" + begins}, w.news())
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: path + "/findings", Func: zktest.Request.Writes})
 		w.remove(m, orphan)
-		w.looks(5)
+		w.scans(5)
 		require.Equal(t, []string{"x" + ends}, w.news())
 	})
 }
@@ -166,13 +166,13 @@ func TestRecordThatAnotherClientWrites(t *testing.T) {
 		m := w.member("app")
 		w.put(m, orphan, "", framework.Persistent)
 		w.watch("x")
-		w.looks(1)
+		w.scans(1)
 		require.Equal(t, []string{"x" + begins}, w.news())
 		node, _ := w.Node(path + "/findings")
 		_, err := m.Set(t.Context(), path+"/findings", node.Data, framework.AnyVersion)
 		require.NoError(t, err)
 		w.remove(m, orphan)
-		w.looks(5)
+		w.scans(5)
 		require.Equal(t, []string{"x" + ends}, w.news())
 		node, _ = w.Node(path + "/findings")
 		require.JSONEq(t, `{"v":1,"root":"/app","findings":[]}`, string(node.Data))
@@ -187,7 +187,7 @@ func TestUnreadableDirectory(t *testing.T) {
 		w.put(m, contender("/app/a/lock", 1), "", framework.Persistent)
 		w.put(m, contender("/app/b/lock", 1), "", framework.Persistent)
 		w.watch("x")
-		w.looks(1)
+		w.scans(1)
 		require.Equal(t, []string{"x begins orphan /app/a/lock", "x begins orphan /app/b/lock"}, w.news())
 		secret := w.Member(t, "secret",
 			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
@@ -198,11 +198,11 @@ func TestUnreadableDirectory(t *testing.T) {
 		}
 		require.NoError(t, secret.Create(t.Context(), "/app/a", nil, framework.Persistent))
 		require.NoError(t, secret.Create(t.Context(), "/app/a/b", nil, framework.Persistent))
-		w.looks(3)
+		w.scans(3)
 		require.ElementsMatch(t, []string{"x begins unread /app/a", "x ends orphan /app/b/lock"}, w.news())
 		w.remove(secret, "/app/a/b")
 		w.remove(secret, "/app/a")
-		w.looks(3)
+		w.scans(3)
 		require.ElementsMatch(t, []string{"x ends unread /app/a", "x ends orphan /app/a/lock"}, w.news())
 	})
 }
@@ -248,7 +248,7 @@ func TestFunctionThatFails(t *testing.T) {
 					w.note("x", e)
 					return nil
 				}))
-				w.looks(10)
+				w.scans(10)
 				require.Equal(t, []string{"x begins orphan /app/other"}, w.news())
 				require.Equal(t, 3, calls)
 				require.Equal(t, 2, strings.Count(log.text(), "a finding begins"), log.text())
@@ -258,7 +258,7 @@ func TestFunctionThatFails(t *testing.T) {
 	}
 }
 
-// TestFunctionThatBlocks: the leader goes on looking, and reports the events of that time when the
+// TestFunctionThatBlocks: the leader goes on scanning, and reports the events of that time when the
 // function has returned.
 func TestFunctionThatBlocks(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -275,19 +275,19 @@ func TestFunctionThatBlocks(t *testing.T) {
 			w.note("x", e)
 			return nil
 		}))
-		w.looks(2)
+		w.scans(2)
 		w.put(m, contender("/app/other", 1), "", framework.Persistent)
-		w.looks(5)
+		w.scans(5)
 		require.Contains(t, log.text(), "path=/app/other", "log lines go on")
 		require.Empty(t, w.news())
 		close(hung)
-		w.looks(2)
+		w.scans(2)
 		require.ElementsMatch(t, []string{"x" + begins, "x begins orphan /app/other"}, w.news())
 	})
 }
 
-// TestLooksThatLastLongerThanTheInterval: the leader calls the function after each of them.
-func TestLooksThatLastLongerThanTheInterval(t *testing.T) {
+// TestScansThatLastLongerThanTheInterval: the leader calls the function after each of them.
+func TestScansThatLastLongerThanTheInterval(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = 10 * time.Minute // so that the delay ends no session
 		m := w.member("x")
@@ -298,7 +298,7 @@ func TestLooksThatLastLongerThanTheInterval(t *testing.T) {
 			w.note("x", e)
 			return nil
 		}))
-		w.looks(20)
+		w.scans(20)
 		require.ElementsMatch(t, []string{"x" + begins, "x begins orphan /app/other"}, w.news())
 	})
 }
@@ -311,14 +311,14 @@ func TestManyFindings(t *testing.T) {
 			w.put(m, contender(fmt.Sprintf("/app/many/%03d", n), n), "", framework.Persistent)
 		}
 		w.watch("x")
-		w.looks(3)
+		w.scans(3)
 		first := w.news()
 		require.Equal(t, 500, len(first))
 		for _, e := range first[:30] {
 			lock := strings.TrimPrefix(e, "x begins orphan ")
 			w.remove(m, lock+"/"+w.Children(lock)[0])
 		}
-		w.looks(5)
+		w.scans(5)
 		require.Equal(t, 30+20, len(w.news()))
 	})
 }
@@ -351,7 +351,7 @@ func TestRunRefusesInvalidArgumentsAndRecords(t *testing.T) {
 	})
 }
 
-func TestCheckLooksOnce(t *testing.T) {
+func TestCheckScansOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("x")
 		report, err := monitor.Check(t.Context(), m.Client, root)

@@ -17,32 +17,32 @@ import (
 // beside its text.
 const pathOverhead = 4
 
-// lockLooker judges locks, elections and claims.
-type lockLooker struct {
+// lockScanner judges locks, elections and claims.
+type lockScanner struct {
 	settings settings
 	holders  map[string]knownHold // by the holder's node
 }
 
-// knownHold is when looks have seen a node hold.
+// knownHold is when scans have seen a node hold.
 type knownHold struct {
-	since time.Time // the first look
+	since time.Time // the first scan
 	seen  time.Time // the latest one; zero if a former leader has recorded the hold
 }
 
-// rememberUnread is how long a hold in an area that looks cannot read is remembered.
+// rememberUnread is how long a hold in an area that scans cannot read is remembered.
 const rememberUnread = time.Hour
 
 // resumeHold counts the hold of a finding that a former leader has recorded from the finding's
 // Since. It ignores other findings.
-func (w *lockLooker) resumeHold(f Finding) {
+func (w *lockScanner) resumeHold(f Finding) {
 	if f.Problem == ProblemHold {
 		w.holders[f.Node] = knownHold{since: f.Since}
 	}
 }
 
-// rememberHolds adds to present the holds that a look may have missed: they are in an area that it
+// rememberHolds adds to present the holds that a scan may have missed: they are in an area that it
 // has not read. It forgets them after a time, since they may have ended.
-func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) {
+func (w *lockScanner) rememberHolds(l *scanResult, present map[string]knownHold) {
 	for node, hold := range w.holders {
 		if _, seen := present[node]; seen || !l.isUnread(survey.Locks, node) {
 			continue
@@ -58,7 +58,7 @@ func (w *lockLooker) rememberHolds(l *lookResult, present map[string]knownHold) 
 
 // judgeLocks finds the problems of locks. The consumers of a strict queue stand in the line of a lock
 // in its directory, and do not count as waiters.
-func (w *lockLooker) judgeLocks(l *lookResult) {
+func (w *lockScanner) judgeLocks(l *scanResult) {
 	isQueue := map[string]bool{}
 	for _, path := range l.survey.QueuePaths {
 		isQueue[path] = true
@@ -87,7 +87,7 @@ func (w *lockLooker) judgeLocks(l *lookResult) {
 }
 
 // findDeadlocks finds the deadlocks that last, among the requests for locks and what they lead to.
-func findDeadlocks(ctx context.Context, client *framework.Client, l *lookResult, root string) error {
+func findDeadlocks(ctx context.Context, client *framework.Client, l *scanResult, root string) error {
 	requested := l.survey.Requested
 	if len(requested) == 0 || slices.Contains(l.without, ProblemDeadlock) {
 		return nil
@@ -112,7 +112,7 @@ func findDeadlocks(ctx context.Context, client *framework.Client, l *lookResult,
 }
 
 // countBytes adds the bytes of a lock's paths to those of the sessions that own the nodes.
-func (w *lockLooker) countBytes(r *locks.Report, sessions map[framework.SessionID]int) {
+func (w *lockScanner) countBytes(r *locks.Report, sessions map[framework.SessionID]int) {
 	for _, entries := range [][]locks.Entry{r.Holders, r.Waiters, r.Others} {
 		for _, e := range entries {
 			if e.Session != 0 {
@@ -123,7 +123,7 @@ func (w *lockLooker) countBytes(r *locks.Report, sessions map[framework.SessionI
 }
 
 // findFaults finds mixed kinds, orphans and silent holders in a lock of any kind.
-func (w *lockLooker) findFaults(l *lookResult, r *locks.Report) {
+func (w *lockScanner) findFaults(l *scanResult, r *locks.Report) {
 	if r.Kind == locks.MixedLock {
 		l.addFinding(Finding{Problem: ProblemMixed, Path: r.Path},
 			"contenders of several kinds, which do not see each other: each kind has a holder")
@@ -144,7 +144,7 @@ func (w *lockLooker) findFaults(l *lookResult, r *locks.Report) {
 
 // findWaits finds many waiters and long holds of one lock. It adds to present since when each
 // holder holds.
-func (w *lockLooker) findWaits(l *lookResult, r *locks.Report, present map[string]knownHold) {
+func (w *lockScanner) findWaits(l *scanResult, r *locks.Report, present map[string]knownHold) {
 	waiters := len(r.Waiters)
 	if waiters > 0 {
 		l.waiting = append(l.waiting, lockWaiters{r.Path, waiters})

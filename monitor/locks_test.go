@@ -29,24 +29,24 @@ func TestManyWaiters(t *testing.T) {
 			w.put(m, contender("/app/b", n), "", framework.Ephemeral)
 		}
 		w.watch("x", monitor.WithoutProblems(monitor.ProblemHold))
-		require.Empty(t, w.news(), "one look begins nothing")
-		w.looks(1)
+		require.Empty(t, w.news(), "one scan begins nothing")
+		w.scans(1)
 		require.Equal(t, []string{"x begins many waiters /app/a"}, w.news())
 		require.Contains(t, w.last().Text, "11 wait")
-		w.looks(10)
+		w.scans(10)
 		require.Empty(t, w.news(), "it is reported once")
 		w.remove(m, contender("/app/a", 11))
-		w.looks(1)
-		require.Empty(t, w.news(), "one look ends nothing")
+		w.scans(1)
+		require.Empty(t, w.news(), "one scan ends nothing")
 		w.put(m, contender("/app/a", 12), "", framework.Ephemeral)
-		w.looks(1)
+		w.scans(1)
 		w.remove(m, contender("/app/a", 12))
-		w.looks(1)
+		w.scans(1)
 		require.Empty(t, w.news(), "it does not flap")
-		w.looks(1)
+		w.scans(1)
 		require.Equal(t, []string{"x ends many waiters /app/a"}, w.news())
-		require.Equal(t, 14*interval, w.last().Lasted(), "to the first of the looks without it")
-		w.looks(3)
+		require.Equal(t, 14*interval, w.last().Lasted(), "to the first of the scans without it")
+		w.scans(3)
 		require.Empty(t, w.news())
 	})
 }
@@ -64,7 +64,7 @@ func TestLongHold(t *testing.T) {
 			lease, _ := locks.NewMutex(b.Client, "/app/lock").Lock(t.Context())
 			next <- lease
 		}()
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x begins long hold /app/lock"}, w.news())
 		require.Equal(t, held.Node(), w.last().Node)
 		require.NoError(t, held.Release(t.Context()))
@@ -74,12 +74,12 @@ func TestLongHold(t *testing.T) {
 			lease, _ := locks.NewMutex(c.Client, "/app/lock").Lock(t.Context())
 			third <- lease
 		}()
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x ends long hold /app/lock"}, w.news(),
 			"the next holder has waited for long and held for a short time")
-		w.looks(8)
+		w.scans(8)
 		require.Empty(t, w.news())
-		w.looks(4)
+		w.scans(4)
 		require.Equal(t, []string{"x begins long hold /app/lock"}, w.news())
 		require.NoError(t, (<-next).Release(t.Context()))
 		require.NoError(t, (<-third).Release(t.Context()))
@@ -107,13 +107,13 @@ func TestFaultyLines(t *testing.T) {
 		w.put(m, contender("/app/mixed", 1), "", framework.Ephemeral)
 		w.put(m, "/app/mixed/_c_00000002-0000-4000-8000-000000000000-latch-0000000002", "x", framework.Ephemeral)
 		w.watch("x")
-		w.looks(1)
+		w.scans(1)
 		require.Equal(t, []string{"x begins silent holder /app/silent", "x begins orphan /app/orphan",
 			"x begins mixed kinds /app/mixed"}, w.news())
 		w.remove(m, contender("/app/orphan", 1))
 		w.remove(m, contender("/app/silent", 1))
 		w.remove(m, contender("/app/mixed", 1))
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x ends silent holder /app/silent", "x ends orphan /app/orphan",
 			"x ends mixed kinds /app/mixed"}, w.news())
 	})
@@ -126,25 +126,25 @@ func TestLargeSession(t *testing.T) {
 			w.put(m, contender("/app/lock", n), "", framework.Ephemeral)
 		}
 		w.watch("x", monitor.WithSessionBytes(5*(len(contender("/app/lock", 0))+4)-1))
-		w.looks(1)
+		w.scans(1)
 		session := m.Status().SessionID
 		require.Equal(t, []string{"x begins large session " + session.String()}, w.news())
 		w.remove(m, contender("/app/lock", 4))
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x ends large session " + session.String()}, w.news())
 	})
 }
 
-// TestRequestsOfALook counts the requests of a look at 1,000 locks.
-func TestRequestsOfALook(t *testing.T) {
+// TestRequestsOfAScan counts the requests of a scan of 1,000 locks.
+func TestRequestsOfAScan(t *testing.T) {
 	requireFewRequests(t, 1000, 5, 30)
 }
 
-func TestRequestsOfALookAtTenThousandLocks(t *testing.T) {
+func TestRequestsOfAScanOfTenThousandLocks(t *testing.T) {
 	requireFewRequests(t, 10_000, 1, 300)
 }
 
-// requireFewRequests requires that two looks at this many locks, with this many contenders each,
+// requireFewRequests requires that two scans this many locks, with this many contenders each,
 // send fewer than 2*most requests, and that they write no record.
 func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 	in(t, func(t *testing.T, w *world) {
@@ -167,11 +167,11 @@ func requireFewRequests(t *testing.T, locks, contenders int, most int64) {
 		w.timeout = time.Hour // heartbeats are rare
 		x := w.watch("x")
 		before := x.Status().Requests
-		w.looks(2)
-		t.Logf("%d requests in 2 looks", x.Status().Requests-before)
+		w.scans(2)
+		t.Logf("%d requests in 2 scans", x.Status().Requests-before)
 		require.Less(t, x.Status().Requests-before, 2*most)
 		_, recorded := w.Node(path + "/findings")
-		require.False(t, recorded, "a look without news writes no record")
+		require.False(t, recorded, "a scan without news writes no record")
 		require.Empty(t, w.news())
 	})
 }
@@ -201,7 +201,7 @@ func TestDeadlocksThatAreOnlyReported(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.watch("x")
 		first, ended := w.crossLocks(locks.DeadlockReport)
-		w.looks(4)
+		w.scans(4)
 		require.Equal(t, []string{"x begins deadlock /app/a"}, w.news(), "the younger ask waits for it")
 		require.Regexp(t, "^2 holders wait for each other, and only report it: b .* holds /app/b and waits for "+
 			"/app/a .*; a .* holds /app/a", w.last().Text)
@@ -212,17 +212,17 @@ func TestDeadlocksThatAreOnlyReported(t *testing.T) {
 		require.NoError(t, first.Release(t.Context()))
 		outcomes := []error{<-ended, <-ended}
 		require.Contains(t, outcomes, nil, "the other holder has got it")
-		w.looks(3)
+		w.scans(3)
 		require.Equal(t, []string{"x ends deadlock /app/a"}, w.news())
 	})
 }
 
-// TestADeadlockThatEndsIsNoFinding, also in a look that sees it before its youngest request fails.
+// TestADeadlockThatEndsIsNoFinding, also in a scan that sees it before its youngest request fails.
 func TestADeadlockThatEndsIsNoFinding(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		c := w.member("c")
 		_, ended := w.crossLocks(locks.DeadlockFail)
-		// the older ask has confirmed the deadlock 50 ms ago, and the younger one looks in 100 ms
+		// the older ask has confirmed the deadlock 50 ms ago, and the younger one scans in 100 ms
 		time.Sleep(1650 * time.Millisecond)
 		found, err := locks.DeadlocksAt(t.Context(), c.Client, "/app/a", "/app/b")
 		require.NoError(t, err)

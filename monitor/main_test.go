@@ -117,8 +117,8 @@ func (w *world) last() monitor.Event {
 	return w.all[len(w.all)-1]
 }
 
-// looks lets time pass for so many looks.
-func (w *world) looks(n int) { time.Sleep(time.Duration(n) * interval) }
+// scans lets time pass for so many scans.
+func (w *world) scans(n int) { time.Sleep(time.Duration(n) * interval) }
 
 // put makes a node and the directories above it.
 func (w *world) put(m *zktest.Member, path, data string, mode framework.Mode) {

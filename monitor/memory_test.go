@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestFormerHoldersAreForgotten beside a directory that no look can read. A hold that may be in
+// TestFormerHoldersAreForgotten beside a directory that no scan can read. A hold that may be in
 // that directory is remembered for an hour.
 func TestFormerHoldersAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -29,20 +29,20 @@ func TestFormerHoldersAreForgotten(t *testing.T) {
 		require.NoError(t, owner.Create(t.Context(), "/locks/private/x", nil, framework.Persistent))
 		s, err := newSettings(nil)
 		require.NoError(t, err)
-		k := newRootLooker(m.Client, "/", s)
+		k := newRootScanner(m.Client, "/", s)
 		k.locks.resumeHold(Finding{Problem: ProblemHold, Node: "/locks/private/a/_c_x-lock-0000000000",
 			Since: time.Now()})
 		k.locks.resumeHold(Finding{Problem: ProblemHold, Node: "/locks/private2/a/_c_x-lock-0000000000",
 			Since: time.Now()})
 		mutex := locks.NewMutex(m.Client, "/locks/order")
-		for look := range 200 {
+		for scan := range 200 {
 			lease, err := mutex.Lock(t.Context())
 			require.NoError(t, err)
-			l, err := k.lookAtRoot(t.Context(), time.Now())
+			l, err := k.scanRoot(t.Context(), time.Now())
 			require.NoError(t, err)
 			require.NotEmpty(t, l.unread)
 			require.NoError(t, lease.Release(t.Context()))
-			if look < 100 {
+			if scan < 100 {
 				require.Len(t, k.locks.holders, 2, "the present holder, and the one that may still hold")
 			}
 			time.Sleep(30 * time.Second)
@@ -51,21 +51,21 @@ func TestFormerHoldersAreForgotten(t *testing.T) {
 	})
 }
 
-// TestUndecidedProblemsAreForgotten: looks cannot read the root, and see each problem once. An open
+// TestUndecidedProblemsAreForgotten: scans cannot read the root, and see each problem once. An open
 // finding stays.
 func TestUndecidedProblemsAreForgotten(t *testing.T) {
 	s, err := newSettings(nil)
 	require.NoError(t, err)
 	h := newHysteresis(s)
 	open := []openFinding{{Finding: Finding{Problem: ProblemWaiters, Path: "/locks/open"}, ID: "1"}}
-	for look := range 1000 {
-		l := newLookResult(time.Now(), nil, &survey.Survey{})
+	for scan := range 1000 {
+		l := newScanResult(time.Now(), nil, &survey.Survey{})
 		l.unread = []unreadPath{{survey.Locks, "/"}}
 		for i := range 20 {
-			l.addFinding(Finding{Problem: ProblemWaiters, Path: fmt.Sprintf("/locks/order-%d-%d", look, i)}, "11 wait")
+			l.addFinding(Finding{Problem: ProblemWaiters, Path: fmt.Sprintf("/locks/order-%d-%d", scan, i)}, "11 wait")
 		}
 		var changed bool
-		open, changed = h.applyLook(l, open, func() string { return "2" })
+		open, changed = h.applyScan(l, open, func() string { return "2" })
 		require.False(t, changed)
 	}
 	require.LessOrEqual(t, len(h.streaks), 20*(maxUndecided+1)+1)

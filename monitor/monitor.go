@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Monitor looks at the locks, jobs, queues and workflows at and below a root while it leads among the monitors
+// Monitor scans the locks, jobs, queues and workflows at and below a root while it leads among the monitors
 // of its path.
 type Monitor struct {
 	client   *framework.Client
@@ -49,9 +49,9 @@ func (m *Monitor) Validate() error { return failure.Wrap("monitor", m.path, m.er
 // ElectionPath is where the monitors elect their leader; see election.Election.Follow.
 func (m *Monitor) ElectionPath() string { return znode.Join(m.path, "election") }
 
-// Run stands by until this process leads. Then it looks at the interval and reports events, until
+// Run stands by until this process leads. Then it scans at the interval and reports events, until
 // it loses the lead, and stands by again. It returns nil when ctx has ended, and an error that
-// later looks would meet again at once. Before it returns, it waits until the last call of the
+// later scans would meet again at once. Before it returns, it waits until the last call of the
 // function of WithOnEvent has returned.
 //
 // The error wraps framework.ErrInvalid, framework.ErrForeign, framework.ErrBadRecord,
@@ -66,12 +66,12 @@ func (m *Monitor) Run(ctx context.Context) error {
 	defer m.tel.registerGauges()()
 	err := election.New(m.client, m.ElectionPath()).Lead(ctx, func(ctx context.Context, term *election.Term) error {
 		w := &leaderWork{
-			Monitor: m, term: term, caller: caller, looker: newRootLooker(m.client, m.root, m.settings),
+			Monitor: m, term: term, caller: caller, scanner: newRootScanner(m.client, m.root, m.settings),
 			hysteresis: newHysteresis(m.settings),
 			newID:      newFindingIDs(term.Token()), log: m.client.Logger().With("root", m.root),
 			logged: map[string]bool{}, failures: map[string]int{},
 		}
-		return w.lookUntilDone(ctx)
+		return w.scanUntilDone(ctx)
 	})
 	return failure.Wrap("monitor", m.path, err)
 }
@@ -81,36 +81,36 @@ type leaderWork struct {
 	*Monitor
 	term       *election.Term
 	caller     *eventCaller
-	looker     *rootLooker
+	scanner    *rootScanner
 	hysteresis *hysteresis
 	newID      func() string
 	log        *slog.Logger
 
 	record   recordAtVersion
 	loaded   bool            // record is what the servers store
-	resumed  bool            // looker knows the long holds that former leaders have recorded
+	resumed  bool            // scanner knows the long holds that former leaders have recorded
 	logged   map[string]bool // events that were logged and counted, by ID and kind
 	failures map[string]int  // calls of WithOnEvent's function that have failed, by the event's ID and kind
 }
 
-// lookUntilDone looks at the interval and reports events, until ctx ends, or until a look or the
+// scanUntilDone scans at the interval and reports events, until ctx ends, or until a scan or the
 // write of the record fails with an error that isFinal.
-func (w *leaderWork) lookUntilDone(ctx context.Context) error {
+func (w *leaderWork) scanUntilDone(ctx context.Context) error {
 	defer w.tel.stopLeading()
 	if stat, err := w.client.Exists(ctx, w.root); errors.Is(err, framework.ErrNoNode) ||
 		err == nil && stat.NumChildren == 0 {
-		w.log.Warn("the root has no nodes yet: the monitor looks again at each interval")
+		w.log.Warn("the root has no nodes yet: the monitor scans again at each interval")
 	}
 	for {
 		began := time.Now()
-		err := w.lookAndReport(ctx, began)
+		err := w.scanAndReport(ctx, began)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case isFinal(err):
 			return election.Permanent(err)
 		case err != nil:
-			w.log.Warn("a look failed, or the record could not be written; the monitor looks again at the next interval", "error", err)
+			w.log.Warn("a scan failed, or the record could not be written; the monitor scans again the next interval", "error", err)
 		}
 		if recipe.Pause(ctx, max(time.Until(began.Add(w.settings.interval)), w.settings.interval/10)) != nil {
 			return nil
@@ -118,7 +118,7 @@ func (w *leaderWork) lookUntilDone(ctx context.Context) error {
 	}
 }
 
-// isFinal reports whether later looks would fail with the same error. A path that the credentials
+// isFinal reports whether later scans would fail with the same error. A path that the credentials
 // do not permit to read is a finding, not an error. So ErrNoAuth concerns the monitor's own nodes.
 func isFinal(err error) bool {
 	for _, final := range []error{errForeign, framework.ErrBadRecord, framework.ErrNewer, framework.ErrNoAuth,
@@ -130,12 +130,12 @@ func isFinal(err error) bool {
 	return false
 }
 
-// lookAndReport looks once, and reports the findings that have begun and ended. began is when the
-// look begins.
-func (w *leaderWork) lookAndReport(ctx context.Context, began time.Time) error {
+// scanAndReport scans once, and reports the findings that have begun and ended. began is when the
+// scan begins.
+func (w *leaderWork) scanAndReport(ctx context.Context, began time.Time) error {
 	requests := w.client.Status().Requests
-	seen, err := w.lookAndRecord(ctx)
-	w.tel.recordLook(ctx, seen, w.record.Findings, time.Since(began), w.client.Status().Requests-requests, err)
+	seen, err := w.scanAndRecord(ctx)
+	w.tel.recordScan(ctx, seen, w.record.Findings, time.Since(began), w.client.Status().Requests-requests, err)
 	if err != nil {
 		return err
 	}
@@ -145,13 +145,13 @@ func (w *leaderWork) lookAndReport(ctx context.Context, began time.Time) error {
 	}
 	deadline := began.Add(w.settings.interval)
 	if earliest := time.Now().Add(w.settings.interval / 2); deadline.Before(earliest) {
-		deadline = earliest // a slow look must not prevent the calls
+		deadline = earliest // a slow scan must not prevent the calls
 	}
 	return w.reportEvents(ctx, deadline)
 }
 
-// lookAndRecord looks once, and records the findings that have begun and ended.
-func (w *leaderWork) lookAndRecord(ctx context.Context) (seen *lookResult, err error) {
+// scanAndRecord scans once, and records the findings that have begun and ended.
+func (w *leaderWork) scanAndRecord(ctx context.Context) (seen *scanResult, err error) {
 	var at time.Time
 	err = recipe.OnSession(ctx, w.client, func(s *framework.Session) error {
 		at, err = new(recipe.EnsembleClock).ReadTime(ctx, s, w.ElectionPath())
@@ -161,12 +161,12 @@ func (w *leaderWork) lookAndRecord(ctx context.Context) (seen *lookResult, err e
 		err = w.loadRecord(ctx)
 	}
 	if err == nil {
-		seen, err = w.looker.lookAtRoot(ctx, at)
+		seen, err = w.scanner.scanRoot(ctx, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	open, changed := w.hysteresis.applyLook(seen, w.record.Findings, w.newID)
+	open, changed := w.hysteresis.applyScan(seen, w.record.Findings, w.newID)
 	if changed {
 		w.record.Findings = open
 		err = w.saveRecord(ctx)
@@ -187,7 +187,7 @@ func (w *leaderWork) loadRecord(ctx context.Context) (err error) {
 	w.loaded = true
 	for _, f := range w.record.Findings {
 		if !w.resumed {
-			w.looker.locks.resumeHold(f.Finding)
+			w.scanner.locks.resumeHold(f.Finding)
 		}
 	}
 	w.resumed = true
@@ -203,7 +203,7 @@ func (w *leaderWork) saveRecord(ctx context.Context) error {
 
 // reportEvents reports the begins and ends that the record has as unreported, and records that they
 // were reported. It begins no call after the deadline; the events that are left are reported after
-// the next look.
+// the next scan.
 func (w *leaderWork) reportEvents(ctx context.Context, deadline time.Time) error {
 	changed := false
 	unfinished := make([]openFinding, 0, len(w.record.Findings))
@@ -261,7 +261,7 @@ func (w *leaderWork) reportEvent(ctx context.Context, e Event, deadline time.Tim
 	case ctx.Err() != nil:
 		return false
 	case errors.Is(err, errBusy):
-		w.log.Warn("an event was not reported; the monitor tries again after the next look", "id", e.ID, "error", err)
+		w.log.Warn("an event was not reported; the monitor tries again after the next scan", "id", e.ID, "error", err)
 		return false
 	}
 	w.failures[id]++

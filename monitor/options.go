@@ -16,8 +16,8 @@ type Option func(*settings) error
 // settings are the values of the options.
 type settings struct {
 	interval        time.Duration
-	beginAfter      int // looks in a row
-	endAfter        int // looks in a row
+	beginAfter      int // scans in a row
+	endAfter        int // scans in a row
 	waiters         int
 	longHold        time.Duration
 	failedRuns      int
@@ -27,7 +27,7 @@ type settings struct {
 	deadLetters     int
 	failedWorkflows int
 	untakenRun      time.Duration
-	growthLooks     int
+	growthScans     int
 	growthItems     int
 	sessionBytes    int
 	without         []Problem
@@ -41,7 +41,7 @@ func newSettings(opts []Option) (settings, error) {
 		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1,
 		oldItem:     time.Hour,
 		failingItem: DefaultFailingItem, heldItem: DefaultHeldItem, untakenRun: 5 * time.Minute,
-		growthLooks: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
+		growthScans: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
 	}, opts)
 }
 
@@ -69,14 +69,14 @@ func atLeast[N int | time.Duration](option string, value, least N, set func(*set
 	}
 }
 
-// WithInterval sets the time from the begin of a look to the begin of the next. Default 30 s, at
-// least 1 s. A look that takes longer delays the next one.
+// WithInterval sets the time from the begin of a scan to the begin of the next. Default 30 s, at
+// least 1 s. A scan that takes longer delays the next one.
 func WithInterval(d time.Duration) Option {
 	return atLeast("WithInterval", d, time.Second, func(s *settings) { s.interval = d })
 }
 
-// WithHysteresis sets how many looks in a row must see a problem before its finding begins, and how
-// many looks in a row must not see it before the finding ends. Default 2 and 2, at least 1.
+// WithHysteresis sets how many scans in a row must see a problem before its finding begins, and how
+// many scans in a row must not see it before the finding ends. Default 2 and 2, at least 1.
 func WithHysteresis(beginAfter, endAfter int) Option {
 	return atLeast("WithHysteresis", min(beginAfter, endAfter), 1,
 		func(s *settings) { s.beginAfter, s.endAfter = beginAfter, endAfter })
@@ -134,12 +134,12 @@ func WithUntakenRun(d time.Duration) Option {
 	return atLeast("WithUntakenRun", d, 1, func(s *settings) { s.untakenRun = d })
 }
 
-// WithGrowth sets when a growing queue is a finding: each of this many looks in a row has found
-// more items than the look before, and the queue has at least this many items. Default 10 looks and
+// WithGrowth sets when a growing queue is a finding: each of this many scans in a row has found
+// more items than the scan before, and the queue has at least this many items. Default 10 scans and
 // 100 items.
-func WithGrowth(looks, items int) Option {
-	return atLeast("WithGrowth", min(looks, items), 1,
-		func(s *settings) { s.growthLooks, s.growthItems = looks, items })
+func WithGrowth(scans, items int) Option {
+	return atLeast("WithGrowth", min(scans, items), 1,
+		func(s *settings) { s.growthScans, s.growthItems = scans, items })
 }
 
 // WithSessionBytes sets how many bytes the paths of one session's nodes in locks, elections and
@@ -159,10 +159,10 @@ func WithoutProblems(problems ...Problem) Option {
 // WithOnEvent makes the leader call f with each event, one event after the other. The context of a
 // call ends after the timeout, or when this process no longer leads. If a call fails (it returns an
 // error, panics, or has not returned at the timeout), the leader calls f with the event again after
-// the next look, three times in all. While a call has not returned although its context has ended,
-// the leader begins no other call; it goes on looking and logging, and reports the events later.
-// After each look it begins calls until the next look is due, but at least for half an interval, so
-// that slow looks do not prevent the calls. Run returns after the last call has returned.
+// the next scan, three times in all. While a call has not returned although its context has ended,
+// the leader begins no other call; it goes on scanning and logging, and reports the events later.
+// After each scan it begins calls until the next scan is due, but at least for half an interval, so
+// that slow scans do not prevent the calls. Run returns after the last call has returned.
 func WithOnEvent(timeout time.Duration, f func(ctx context.Context, e Event) error) Option {
 	return func(s *settings) error {
 		if f == nil || timeout <= 0 {

@@ -9,22 +9,22 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// queueLooker judges queues.
-type queueLooker struct {
+// queueScanner judges queues.
+type queueScanner struct {
 	settings settings
-	growth   map[string]queueGrowth // by the queue's path, as of the latest look that could read the queue
+	growth   map[string]queueGrowth // by the queue's path, as of the latest scan that could read the queue
 }
 
-// queueGrowth is how many looks in a row have found more items in a queue than the look before.
+// queueGrowth is how many scans in a row have found more items in a queue than the scan before.
 type queueGrowth struct {
-	items int       // at the latest look
-	looks int       // how many in a row have found more
-	from  int       // items before the first of these looks
-	since time.Time // when that look was
+	items int       // at the latest scan
+	scans int       // how many in a row have found more
+	from  int       // items before the first of these scans
+	since time.Time // when that scan was
 }
 
 // judgeQueues finds the problems of queues.
-func (w *queueLooker) judgeQueues(l *lookResult) {
+func (w *queueScanner) judgeQueues(l *scanResult) {
 	grown := map[string]queueGrowth{}
 	for _, path := range l.survey.QueuePaths { // one that could not be read stays as it was
 		if before, known := w.growth[path]; known {
@@ -49,7 +49,7 @@ func (w *queueLooker) judgeQueues(l *lookResult) {
 }
 
 // judgeItems finds an item that fails again and again, and one that a consumer has had for long.
-func (w *queueLooker) judgeItems(l *lookResult, q queueItems, r queue.Report) {
+func (w *queueScanner) judgeItems(l *scanResult, q queueItems, r queue.Report) {
 	if q.attempts >= w.settings.failingItem {
 		reason := ""
 		if r.Retried.LastError != "" {
@@ -89,7 +89,7 @@ func describeConsumer(c queue.InFlightItem) string {
 }
 
 // judgeQueue finds dead letters, an old item and growth in a queue, and returns how it has grown.
-func (w *queueLooker) judgeQueue(l *lookResult, q queueItems) queueGrowth {
+func (w *queueScanner) judgeQueue(l *scanResult, q queueItems) queueGrowth {
 	if q.dead > w.settings.deadLetters {
 		letters := "letters"
 		if q.dead == 1 {
@@ -106,19 +106,19 @@ func (w *queueLooker) judgeQueue(l *lookResult, q queueItems) queueGrowth {
 	switch {
 	case known && q.items <= now.items:
 		return queueGrowth{items: q.items}
-	case !known: // the first look at it
+	case !known: // the first scan it
 		l.undecided[growing.key()] = true
 		return queueGrowth{items: q.items}
-	case now.looks == 0:
+	case now.scans == 0:
 		now.from, now.since = now.items, l.at
 	}
 	now.items = q.items
-	now.looks++
+	now.scans++
 	switch growing.Since = now.since; {
-	case now.looks < w.settings.growthLooks:
+	case now.scans < w.settings.growthScans:
 		l.undecided[growing.key()] = true // a finding that a former leader has recorded stays open
 	case q.items >= w.settings.growthItems:
-		l.addFinding(growing, "it has grown at %d looks in a row, from %d to %d items", now.looks, now.from, now.items)
+		l.addFinding(growing, "it has grown at %d scans in a row, from %d to %d items", now.scans, now.from, now.items)
 	}
 	return now
 }

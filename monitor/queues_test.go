@@ -25,27 +25,27 @@ func TestGrowingQueue(t *testing.T) {
 		x := w.watch("x", monitor.WithGrowth(4, 10), monitor.WithHysteresis(1, 2))
 		for range 3 {
 			put()
-			w.looks(1)
+			w.scans(1)
 		}
-		w.looks(1)
+		w.scans(1)
 		for range 3 {
 			put()
-			w.looks(1)
+			w.scans(1)
 		}
-		require.Empty(t, w.news(), "not at four looks in a row")
+		require.Empty(t, w.news(), "not at four scans in a row")
 		put()
-		w.looks(1)
+		w.scans(1)
 		require.Equal(t, []string{"x begins growing queue /app/mails"}, w.news())
-		require.Contains(t, w.last().Text, "at 4 looks in a row, from 12 to 24 items")
+		require.Contains(t, w.last().Text, "at 4 scans in a row, from 12 to 24 items")
 		y := w.watch("y", monitor.WithGrowth(4, 10), monitor.WithHysteresis(1, 2))
 		x.end(t)
 		time.Sleep(time.Second)
 		for range 8 {
 			put()
-			w.looks(1)
+			w.scans(1)
 		}
 		require.Empty(t, w.news(), "it still grows, though the next leader does not know for how long")
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"y ends growing queue /app/mails"}, w.news())
 		y.end(t)
 	})
@@ -61,19 +61,19 @@ func TestOldItemsAndDeadLetters(t *testing.T) {
 		time.Sleep(9 * time.Minute)
 		require.NoError(t, q.Put(t.Context(), []byte("high"), queue.WithPriority(1)))
 		require.Empty(t, w.news())
-		w.looks(4)
+		w.scans(4)
 		require.Equal(t, []string{"x begins old item /app/mails"}, w.news(), "the one of a low priority")
 		for range 2 {
 			d, err := q.Take(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, d.Nack(t.Context(), 0, fmt.Errorf("bad")))
 		}
-		w.looks(3)
+		w.scans(3)
 		require.ElementsMatch(t, []string{"x ends old item /app/mails", "x begins dead letters /app/mails"}, w.news())
 		require.Equal(t, "2 dead letters", findDead(w).Text)
 		_, err := q.Requeue(t.Context())
 		require.NoError(t, err)
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x ends dead letters /app/mails", "x begins old item /app/mails"}, w.news(),
 			"they were put long ago")
 	})
@@ -120,7 +120,7 @@ func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 		require.NoError(t, d.Nack(t.Context(), 0, errors.New("it cannot be read")))
 		require.NoError(t, q.Close(t.Context()))
 		w.watch("x", monitor.WithDeadLetters(0))
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x begins dead letters /app/a/q"}, w.news())
 		for _, node := range slices.Backward(w.Tree("/app/a")) {
 			w.remove(m, node.Path)
@@ -128,7 +128,7 @@ func TestAQueueBelowAnUnreadableDirectory(t *testing.T) {
 		secret := w.Member(t, "secret",
 			framework.Config{Auth: []framework.Credential{{Scheme: "digest", Auth: []byte("u:p")}}})
 		require.NoError(t, secret.MakeDirs(t.Context(), "/app/a/b"))
-		w.looks(4)
+		w.scans(4)
 		require.Equal(t, []string{"x begins unread /app/a"}, w.news(), "the other finding neither begins nor ends")
 	})
 }
@@ -148,11 +148,11 @@ func TestItemsThatFailAgainAndAgain(t *testing.T) {
 		x := w.watch("x", monitor.WithFailingItem(3))
 		fail(0)
 		fail(10 * time.Minute)
-		w.looks(3)
+		w.scans(3)
 		require.Empty(t, w.news(), "two attempts have failed")
 		time.Sleep(10 * time.Minute)
 		fail(10 * time.Minute)
-		w.looks(3)
+		w.scans(3)
 		require.Equal(t, []string{"x begins failing item /app/mails"}, w.news())
 		found := w.last()
 		require.Equal(t, `item "order-17" has come back after 3 attempts; its last error: "no disk"; `+
@@ -167,7 +167,7 @@ func TestItemsThatFailAgainAndAgain(t *testing.T) {
 		d, err := q.Take(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, d.Ack(t.Context()))
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"y ends failing item /app/mails"}, w.news())
 	})
 }
@@ -185,14 +185,14 @@ func TestItemThatAConsumerHasForLong(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(9 * time.Minute)
 		require.Empty(t, w.news())
-		w.looks(5)
+		w.scans(5)
 		require.Equal(t, []string{"x begins held item /app/mails"}, w.news())
 		require.Equal(t, d.Node(), w.last().Node)
 		require.Regexp(t, fmt.Sprintf(
 			"^app \\(session %v\\) has had item items/0000000000/i-0000000000 for 10m[0-9]+s, at attempt 1$",
 			m.Status().SessionID), w.last().Text)
 		require.NoError(t, d.Ack(t.Context()))
-		w.looks(2)
+		w.scans(2)
 		require.Equal(t, []string{"x ends held item /app/mails"}, w.news())
 	})
 }

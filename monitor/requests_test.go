@@ -63,20 +63,20 @@ func (w *world) makeQueues(m *zktest.Member, n int) {
 	w.copyTree(m, "/app/queues/q00000", copies...)
 }
 
-// requestsOfALook returns how many requests a look takes on average, and the events that the
+// requestsOfAScan returns how many requests a scan takes on average, and the events that the
 // monitor has reported.
-func (w *world) requestsOfALook(opts ...monitor.Option) (requests int64, events []string) {
+func (w *world) requestsOfAScan(opts ...monitor.Option) (requests int64, events []string) {
 	w.t.Helper()
 	w.timeout = time.Hour // heartbeats are rare
 	x := w.watch("x", opts...)
 	before := x.Status().Requests
-	w.looks(4)
+	w.scans(4)
 	return (x.Status().Requests - before) / 4, w.news()
 }
 
-// TestRequestsOfALookAtLocksJobsAndQueues has 1,000 schedulers of one job, as lockstep cron makes
+// TestRequestsOfAScanOfLocksJobsAndQueues has 1,000 schedulers of one job, as lockstep cron makes
 // them.
-func TestRequestsOfALookAtLocksJobsAndQueues(t *testing.T) {
+func TestRequestsOfAScanOfLocksJobsAndQueues(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour
 		app := w.member("app")
@@ -94,15 +94,15 @@ func TestRequestsOfALookAtLocksJobsAndQueues(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{1000, 1000}, []int{len(report.Jobs), len(report.Queues)})
 		require.GreaterOrEqual(t, len(report.Locks), 10_000)
-		requests, _ := w.requestsOfALook()
-		t.Logf("%d requests in a look", requests)
+		requests, _ := w.requestsOfAScan()
+		t.Logf("%d requests in a scan", requests)
 		require.LessOrEqual(t, requests, int64(300))
 	})
 }
 
-// TestRequestsOfALookAtJobsThatFail has a scheduler with 1,000 jobs that fail, so that a look reads
+// TestRequestsOfAScanOfJobsThatFail has a scheduler with 1,000 jobs that fail, so that a scan reads
 // their histories.
-func TestRequestsOfALookAtJobsThatFail(t *testing.T) {
+func TestRequestsOfAScanOfJobsThatFail(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.timeout = time.Hour
 		app := w.member("app")
@@ -114,8 +114,8 @@ func TestRequestsOfALookAtJobsThatFail(t *testing.T) {
 		}
 		w.copyTree(app, "/app/cron/jobs/j0000", copies...)
 		stop()
-		requests, events := w.requestsOfALook(monitor.WithFailedRuns(4), monitor.WithoutProblems("no member runs it"))
-		t.Logf("%d requests in a look", requests)
+		requests, events := w.requestsOfAScan(monitor.WithFailedRuns(4), monitor.WithoutProblems("no member runs it"))
+		t.Logf("%d requests in a scan", requests)
 		require.LessOrEqual(t, requests, int64(40))
 		require.Equal(t, 500, len(events), "as many as the record holds")
 		require.Equal(t, "x begins failed /app/cron/j0000", events[0])

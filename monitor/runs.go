@@ -10,7 +10,7 @@ import (
 
 // judgeRuns finds failed runs, and runs that no member takes. The survey has the runs of a path one
 // after the other.
-func judgeRuns(l *lookResult, s settings) {
+func judgeRuns(l *scanResult, s settings) {
 	for rest := l.survey.Runs; len(rest) > 0; {
 		path := rest[0].Path
 		var failed, untaken int

@@ -11,7 +11,7 @@ import (
 type Settings struct {
 	// Interval is the time of WithInterval.
 	Interval *time.Duration
-	// BeginAfter and EndAfter are the looks of WithHysteresis.
+	// BeginAfter and EndAfter are the scans of WithHysteresis.
 	BeginAfter, EndAfter *int
 	// Waiters, LongHold, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters, FailedWorkflows,
 	// UntakenRun and SessionBytes are the thresholds of the options of these names.
@@ -25,8 +25,8 @@ type Settings struct {
 	FailedWorkflows *int
 	UntakenRun      *time.Duration
 	SessionBytes    *int
-	// GrowthLooks and GrowthItems are those of WithGrowth.
-	GrowthLooks, GrowthItems *int
+	// GrowthScans and GrowthItems are those of WithGrowth.
+	GrowthScans, GrowthItems *int
 	// Without are the problems that the monitor ignores: the texts of constants of Problem.
 	Without []string
 }
@@ -61,9 +61,9 @@ func WithSettings(given Settings) Option {
 		number(given.FailedWorkflows, WithFailedWorkflows)
 		duration(given.UntakenRun, WithUntakenRun)
 		number(given.SessionBytes, WithSessionBytes)
-		number(given.GrowthLooks, func(n int) Option { return WithGrowth(n, s.growthItems) })
+		number(given.GrowthScans, func(n int) Option { return WithGrowth(n, s.growthItems) })
 		number(given.GrowthItems, func(n int) Option {
-			return func(s *settings) error { return WithGrowth(s.growthLooks, n)(s) }
+			return func(s *settings) error { return WithGrowth(s.growthScans, n)(s) }
 		})
 		for _, text := range given.Without {
 			if !slices.Contains(problems, Problem(text)) {

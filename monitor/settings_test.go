@@ -15,7 +15,7 @@ func TestSettingsSetTheOptions(t *testing.T) {
 	all := Settings{Interval: d(time.Second), BeginAfter: n(1), EndAfter: n(2), Waiters: n(3), LongHold: d(2),
 		FailedRuns: n(4), OldItem: d(3), FailingItem: n(5), HeldItem: d(4), DeadLetters: n(6), SessionBytes: n(7),
 		FailedWorkflows: n(9), UntakenRun: d(5),
-		GrowthLooks: n(8), GrowthItems: n(9), Without: []string{string(ProblemUnread)}}
+		GrowthScans: n(8), GrowthItems: n(9), Without: []string{string(ProblemUnread)}}
 	got, err := newSettings([]Option{WithSettings(all)})
 	require.NoError(t, err)
 	want, err := newSettings([]Option{WithInterval(time.Second), WithHysteresis(1, 2), WithWaiters(3), WithLongHold(2),

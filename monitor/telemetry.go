@@ -17,20 +17,20 @@ import (
 type telemetry struct {
 	provider metric.MeterProvider
 	root     attribute.KeyValue
-	looks    metric.Float64Histogram
+	scans    metric.Float64Histogram
 	events   metric.Int64Counter
 
 	mu      sync.Mutex
 	leading bool
 	up      float64
 	open    map[Problem]int
-	seen    *lookResult // of the latest look that succeeded in this term, or nil
-	asked   int64       // requests that the client has made during that look
+	seen    *scanResult // of the latest scan that succeeded in this term, or nil
+	asked   int64       // requests that the client has made during that scan
 }
 
 func newTelemetry(client *framework.Client, root string) *telemetry {
 	p := client.MeterProvider()
-	return &telemetry{provider: p, root: attribute.String(metrics.Root, root), looks: metrics.MonitorLook.Histogram(p),
+	return &telemetry{provider: p, root: attribute.String(metrics.Root, root), scans: metrics.MonitorScan.Histogram(p),
 		events: metrics.MonitorEvents.Counter(p)}
 }
 
@@ -87,15 +87,15 @@ func (t *telemetry) observeQueue(o metrics.Observer, q queueItems) {
 	o.Observe(metrics.MonitorHeld, q.held.Seconds(), t.root, path)
 }
 
-// recordLook records how long a look took and whether it failed with err, and sets what the gauges
-// show. After a failed look only the gauge of the monitor's state changes.
-func (t *telemetry) recordLook(ctx context.Context, seen *lookResult, open []openFinding, took time.Duration,
+// recordScan records how long a scan took and whether it failed with err, and sets what the gauges
+// show. After a failed scan only the gauge of the monitor's state changes.
+func (t *telemetry) recordScan(ctx context.Context, seen *scanResult, open []openFinding, took time.Duration,
 	requests int64, err error) {
 	outcome := "answered"
 	if err != nil {
 		outcome = "failed"
 	}
-	t.looks.Record(ctx, took.Seconds(), metric.WithAttributes(t.root, attribute.String(metrics.Outcome, outcome)))
+	t.scans.Record(ctx, took.Seconds(), metric.WithAttributes(t.root, attribute.String(metrics.Outcome, outcome)))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.leading, t.up = true, 0; err != nil {

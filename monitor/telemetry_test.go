@@ -61,7 +61,7 @@ func TestGauges(t *testing.T) {
 			monitor.WithoutProblems(monitor.ProblemHold))
 		w.run(w.member("y", framework.WithMeterProvider(sdk.NewMeterProvider(sdk.WithReader(second)))),
 			monitor.WithoutProblems(monitor.ProblemHold))
-		w.looks(2)
+		w.scans(2)
 		values := gauges(t, first)
 		require.Equal(t, 1.0, values["lockstep.monitor.up"])
 		require.Equal(t, 15.0, values["lockstep.monitor.findings many waiters"])
@@ -74,10 +74,10 @@ func TestGauges(t *testing.T) {
 		require.Equal(t, 1.0, values["lockstep.monitor.queue.attempts /app/mails"])
 		require.GreaterOrEqual(t, values["lockstep.monitor.queue.held /app/mails"], 60.0)
 		require.Contains(t, values, "lockstep.monitor.queue.attempts other")
-		require.Less(t, values["lockstep.monitor.look.requests"], 80.0)
+		require.Less(t, values["lockstep.monitor.scan.requests"], 80.0)
 		require.NotContains(t, gauges(t, second), "lockstep.monitor.up")
 		require.NoError(t, w.Expire(x.Status().SessionID)) // it stands by from now on
-		w.looks(1)
+		w.scans(1)
 		require.Empty(t, gauges(t, first))
 		require.Equal(t, 1.0, gauges(t, second)["lockstep.monitor.up"])
 	})

@@ -29,7 +29,7 @@ type ActionKind string
 
 // The kinds.
 const (
-	ActionLook        ActionKind = "look"    // at a page
+	ActionView        ActionKind = "view"    // at a page
 	ActionExamine     ActionKind = "examine" // the cluster; see WithExamination
 	ActionRevoke      ActionKind = "revoke"
 	ActionEvict       ActionKind = "evict"
@@ -58,7 +58,7 @@ const (
 // Action is what a request does, and to what.
 type Action struct {
 	Kind ActionKind
-	Path string // "" for ActionLook and ActionExamine
+	Path string // "" for ActionView and ActionExamine
 	// Node is what the action is about at the path: the holder's node, the id of a candidate, a member
 	// or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string

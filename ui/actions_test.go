@@ -26,7 +26,7 @@ import (
 // act does an action by its button and its confirmation, which must succeed, and returns the form.
 func (s *stage) act(t *testing.T, page, do string) url.Values {
 	t.Helper()
-	time.Sleep(2 * time.Second) // the page looks anew
+	time.Sleep(2 * time.Second) // the hub scans anew
 	form := s.form(t, page, do)
 	r := s.post(t, "act", form)
 	require.Equal(t, http.StatusSeeOther, r.StatusCode, "%s: %s", do, text(t, r))
@@ -97,7 +97,7 @@ func testDeadLetterActions(t *testing.T) {
 		node = letter.Node
 	}
 	one = url.Values{"do": {"purge-dead"}, "path": {"/queues/one"}, "node": {node}, "seen": {"one"}}
-	time.Sleep(2 * time.Second) // the page looks anew
+	time.Sleep(2 * time.Second) // the hub scans anew
 	require.Equal(t, 3, strings.Count(text(t, s.get(t, page)), "do=purge-dead&amp;"), "all, and each of the two")
 	require.Contains(t, text(t, s.get(t, "confirm?"+one.Encode())), node[strings.LastIndexByte(node, '/')+1:])
 	require.Equal(t, http.StatusSeeOther, s.post(t, "act", one).StatusCode)

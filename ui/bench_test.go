@@ -153,7 +153,7 @@ tell();`)
 				var changes []time.Duration
 				for range 15 {
 					shown(fmt.Sprint("waiting ", benchWaiters))
-					time.Sleep(time.Second + rand.N(2*time.Second)) // at any moment between two looks
+					time.Sleep(time.Second + rand.N(2*time.Second)) // at any moment between two scans
 					ctx, leave := context.WithCancel(b.Context())
 					waits, gone := make(chan time.Time, 1), make(chan struct{})
 					go func() {
@@ -217,13 +217,13 @@ func benchmarkPages(b *testing.B, c *crowd) {
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/events?page=locks", nil)
 			open.Go(func() { page.ServeHTTP(stream, r) })
 		}
-		time.Sleep(2 * time.Second) // a first look
+		time.Sleep(2 * time.Second) // a first scan
 		before, used := client.Status().Requests, processorTime(b)
 		time.Sleep(benchTime)
 		requests, processor = client.Status().Requests-before, processorTime(b)-used
 		closePages()
 		open.Wait()
-		time.Sleep(3 * time.Second) // the look that was under way
+		time.Sleep(3 * time.Second) // the scan that was under way
 		return requests, processor
 	}
 	impatient := c.connect(b, "impatient")
@@ -235,7 +235,7 @@ func benchmarkPages(b *testing.B, c *crowd) {
 		defer closePage()
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/events?page=locks", nil)
 		open.Go(func() { page.ServeHTTP(list, r) })
-		time.Sleep(3*time.Second + rand.N(time.Second)) // at any moment between two looks
+		time.Sleep(3*time.Second + rand.N(time.Second)) // at any moment between two scans
 		select {
 		case <-list.came:
 		default:

@@ -16,7 +16,7 @@
 // Not guaranteed: that a page shows one moment; or that a job, a queue or a run does not change
 // between that comparison and the action. The servers know only when a contender joined the line,
 // so ages are counted from there. A page remembers curves, former terms and changes only from its
-// own looks, and says since when.
+// own scans, and says since when.
 //
 // # Security
 //

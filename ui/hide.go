@@ -20,7 +20,7 @@ import (
 // hiddenText stands for texts that are hidden.
 const hiddenText = "hidden"
 
-// hideReport hides data in what a look has read, and in the texts of findings that repeat errors.
+// hideReport hides data in what a scan has read, and in the texts of findings that repeat errors.
 func hideReport(r *monitor.Report) {
 	for i, l := range r.Locks {
 		r.Locks[i] = hideLock(l)

@@ -25,12 +25,12 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// snapshot is what a look has seen. It does not change.
+// snapshot is what a scan has seen. It does not change.
 type snapshot struct {
 	number int64     // counts the snapshots
-	at     time.Time // of the look; zero before the first
+	at     time.Time // of the scan; zero before the first
 	took   time.Duration
-	sent   int64 // requests of the look
+	sent   int64 // requests of the scan
 	monitor.Report
 	barriers []*barrier.Report
 	findings []finding
@@ -42,8 +42,8 @@ type snapshot struct {
 	locksAt    map[string]*locks.Report // by path
 	problemsAt map[string][]finding     // by path, also those that follow from others
 
-	failed error     // why the latest look has failed, or nil
-	since  time.Time // when looks began to fail
+	failed error     // why the latest scan has failed, or nil
+	since  time.Time // when scans began to fail
 }
 
 // placeCounts are numbers for the menu. They are -1 if they could not be counted.
@@ -55,14 +55,14 @@ type placeCounts struct {
 // countInterval is how often a hub counts what only its own pages show.
 const countInterval = 10 * time.Second
 
-// hub looks for all open pages. It looks while a page waits for changes, and when a page is opened
-// whose last look is old.
+// hub looks for all open pages. It scans while a page waits for changes, and when a page is opened
+// whose last scan is old.
 type hub struct {
 	client   *framework.Client
 	root     string
 	interval time.Duration
 	hideData bool
-	looker   *monitor.Looker // used by the look that is under way only, as is places
+	scanner  *monitor.Scanner // used by the scan that is under way only, as is places
 	places   placeCounts
 
 	streams atomic.Int64  // open pages that are followed
@@ -70,31 +70,31 @@ type hub struct {
 
 	life  context.Context // ends with close
 	end   context.CancelFunc
-	tasks sync.WaitGroup // looks
+	tasks sync.WaitGroup // scans
 
-	mu      sync.Mutex
-	newest  *snapshot
-	looking chan struct{}       // closed at the end of the look that is under way, or nil
-	changed chan struct{}       // closed at the next snapshot
-	pages   int                 // that wait for changes
-	shown   map[string]int      // what they are about
-	watched map[string]bool     // directories
-	stale   map[string][]string // watched directories that have changed, with the names that they had
-	looping bool
-	expired bool
-	details map[string]*detail // of the latest snapshot
-	memory  memory
+	mu       sync.Mutex
+	newest   *snapshot
+	scanning chan struct{}       // closed at the end of the scan that is under way, or nil
+	changed  chan struct{}       // closed at the next snapshot
+	pages    int                 // that wait for changes
+	shown    map[string]int      // what they are about
+	watched  map[string]bool     // directories
+	stale    map[string][]string // watched directories that have changed, with the names that they had
+	looping  bool
+	expired  bool
+	details  map[string]*detail // of the latest snapshot
+	memory   memory
 }
 
 const (
-	lookTime = 30 * time.Second // a look may take
-	stall    = 3 * time.Second  // a look may wait for an answer
+	scanTime = 30 * time.Second // a scan may take
+	stall    = 3 * time.Second  // a scan may wait for an answer
 )
 
-// errStalled is the cause of a look's end after stall.
+// errStalled is the cause of a scan's end after stall.
 var errStalled = errors.New("no server has answered for some seconds")
 
-// giveUpStalled ends a look when it has sent no further request for a time: each answer leads to
+// giveUpStalled ends a scan when it has sent no further request for a time: each answer leads to
 // the next request.
 func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
 	ticker := time.NewTicker(stall / 4)
@@ -115,8 +115,8 @@ func (h *hub) giveUpStalled(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-func newHub(client *framework.Client, s settings, looker *monitor.Looker) *hub {
-	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, looker: looker,
+func newHub(client *framework.Client, s settings, scanner *monitor.Scanner) *hub {
+	h := &hub{client: client, root: s.root, interval: s.interval, hideData: s.hideData, scanner: scanner,
 		changed: make(chan struct{}), stirred: make(chan struct{}, 1), shown: map[string]int{},
 		watched: map[string]bool{}, stale: map[string][]string{}, newest: &snapshot{},
 		details: map[string]*detail{}, memory: newMemory()}
@@ -136,28 +136,28 @@ func (h *hub) latest() *snapshot {
 	return h.newest
 }
 
-// expire makes the next page look anew: an action has changed something.
+// expire makes the hub scan for the next page: an action has changed something.
 func (h *hub) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.expired = true
 }
 
-// firstLook is how long a page waits for a look before it shows what there is.
-const firstLook = 3 * time.Second
+// firstScan is how long a page waits for a scan before it shows what there is.
+const firstScan = 3 * time.Second
 
-// fresh returns a snapshot that is not older than the interval, or the latest one if no look ends
+// fresh returns a snapshot that is not older than the interval, or the latest one if no scan ends
 // in time.
 func (h *hub) fresh(ctx context.Context) *snapshot {
-	timer := time.NewTimer(firstLook)
+	timer := time.NewTimer(firstScan)
 	defer timer.Stop()
-	for range 2 { // the first time it may wait for a look at a few locks only
+	for range 2 { // the first time it may wait for a scan of a few locks only
 		h.mu.Lock()
 		if !h.expired && time.Since(h.newest.at) < max(h.interval, 2*h.newest.took) || h.life.Err() != nil {
 			defer h.mu.Unlock()
 			return h.newest
 		}
-		done := h.beginLook(h.look)
+		done := h.beginScan(h.scan)
 		h.mu.Unlock()
 		select {
 		case <-done:
@@ -170,24 +170,24 @@ func (h *hub) fresh(ctx context.Context) *snapshot {
 	return h.latest()
 }
 
-// beginLook begins a look, unless one is under way, and returns what is closed at its end. A look that
+// beginScan begins a scan, unless one is under way, and returns what is closed at its end. A scan that
 // returns nil changes nothing. The caller holds mu.
-func (h *hub) beginLook(look func() *snapshot) <-chan struct{} {
-	if h.looking == nil && h.life.Err() == nil {
+func (h *hub) beginScan(scan func() *snapshot) <-chan struct{} {
+	if h.scanning == nil && h.life.Err() == nil {
 		done := make(chan struct{})
-		h.looking = done
+		h.scanning = done
 		h.tasks.Go(func() {
-			s := look()
+			s := scan()
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if s != nil {
 				h.publish(s)
 			}
-			h.looking = nil
+			h.scanning = nil
 			close(done)
 		})
 	}
-	return h.looking
+	return h.scanning
 }
 
 // publish makes a snapshot the latest one. The caller holds mu.
@@ -210,20 +210,20 @@ func (h *hub) publish(s *snapshot) {
 	h.changed = make(chan struct{})
 }
 
-// look reads everything once.
-func (h *hub) look() *snapshot {
+// scan reads everything once.
+func (h *hub) scan() *snapshot {
 	h.mu.Lock()
 	h.expired = false
 	h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(h.life, lookTime)
+	ctx, cancel := context.WithTimeout(h.life, scanTime)
 	defer cancel()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	go h.giveUpStalled(ctx, end)
 	s := &snapshot{at: time.Now()}
 	before := h.client.Status().Requests
-	s.Report, s.failed = h.looker.Look(ctx)
-	if s.failed == nil { // no monitor looks at barriers
+	s.Report, s.failed = h.scanner.Scan(ctx)
+	if s.failed == nil { // no monitor scans barriers
 		var seen *survey.Survey
 		seen, s.failed = survey.Read(ctx, h.client, h.root, survey.Barriers, nil)
 		s.barriers = seen.Barriers
@@ -245,10 +245,10 @@ func (h *hub) look() *snapshot {
 	return s
 }
 
-// lookAgain reads the locks at and below some paths, and those that are new or gone in directories, which
+// scanAgain reads the locks at and below some paths, and those that are new or gone in directories, which
 // had these names before. It keeps what former has beside them. It returns nil if it cannot read them.
 // created are the paths that are new.
-func (h *hub) lookAgain(former *snapshot, paths []string,
+func (h *hub) scanAgain(former *snapshot, paths []string,
 	above map[string][]string) (s *snapshot, created []string) {
 	ctx, cancel := context.WithTimeout(h.life, stall)
 	defer cancel()
@@ -271,7 +271,7 @@ func (h *hub) lookAgain(former *snapshot, paths []string,
 			paths = append(paths, znode.Join(directory, name))
 		}
 	}
-	report, err := moduleonly.LookAgainAtLocks(ctx, h.looker, slices.Concat(paths, created))
+	report, err := moduleonly.ScanLocksAgain(ctx, h.scanner, slices.Concat(paths, created))
 	if err != nil {
 		return nil, nil
 	}
@@ -356,7 +356,7 @@ func (h *hub) waitBriefly(ctx context.Context, number int64, d time.Duration) (*
 	}
 }
 
-// open counts a page that waits for changes, and what it is about, or "". The hub looks until leave
+// open counts a page that waits for changes, and what it is about, or "". The hub scans until leave
 // was called for each.
 func (h *hub) open(path string) (leave func()) {
 	h.mu.Lock()
@@ -367,7 +367,7 @@ func (h *hub) open(path string) (leave func()) {
 	}
 	if !h.looping && h.life.Err() == nil {
 		h.looping = true
-		h.tasks.Go(h.lookWhileOpen)
+		h.tasks.Go(h.scanWhileOpen)
 	}
 	return func() {
 		h.mu.Lock()
@@ -401,7 +401,7 @@ func read[T any](ctx context.Context, h *hub, s *snapshot, key string,
 	}
 	h.mu.Unlock()
 	d.once.Do(func() {
-		ctx, cancel := context.WithTimeout(h.life, firstLook) // another page may wait for it
+		ctx, cancel := context.WithTimeout(h.life, firstScan) // another page may wait for it
 		defer cancel()
 		d.value, d.err = f(ctx)
 	})

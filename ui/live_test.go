@@ -72,7 +72,7 @@ func TestRequestsOfOpenPages(t *testing.T) {
 			for _, closePage := range all {
 				closePage()
 			}
-			time.Sleep(time.Minute) // the look that was under way
+			time.Sleep(time.Minute) // the scan that was under way
 			return n
 		}
 		one, hundred := sent(1), sent(100)
@@ -82,7 +82,7 @@ func TestRequestsOfOpenPages(t *testing.T) {
 	})
 }
 
-// TestAWatchedChangeIsShownAtOnce: a page has it long before the next look is due. The time is virtual.
+// TestAWatchedChangeIsShownAtOnce: a page has it long before the next scan is due. The time is virtual.
 func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, ui.WithInterval(time.Minute))
@@ -99,7 +99,7 @@ func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 		group, closeGroup := s.open(t, "group?path=/groups/one")
 		defer closeList()
 		defer closeGroup()
-		time.Sleep(150 * time.Second) // some looks, and half a minute
+		time.Sleep(150 * time.Second) // some scans, and half a minute
 		changes := []func(){
 			func() { require.NoError(t, lease.Release(ctx)) }, // at the lock's path: the next in line holds it
 			func() { // beside it
@@ -120,14 +120,14 @@ func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 				time.Sleep(9 * time.Second) // all after a quarter
 			}
 			require.Contains(t, list.String()+group.String(), want)
-			time.Sleep(45 * time.Second) // more than a quarter of the interval, in which it does not look
+			time.Sleep(45 * time.Second) // more than a quarter of the interval, in which it does not scan
 		}
 		cancel()
 		waiting.Wait()
 	})
 }
 
-// TestAChangedLockIsReadAlone: the page has a change within a tenth of the interval, a look at everything
+// TestAChangedLockIsReadAlone: the page has a change within a tenth of the interval, a scan of everything
 // would come after a quarter. Locks that are new and deleted ones are found, too.
 func TestAChangedLockIsReadAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestWatchesOutliveASession(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.zk.Expire(session.ID()))
 		<-session.Done()
-		time.Sleep(120 * time.Second) // some looks, and half a minute
+		time.Sleep(120 * time.Second) // some scans, and half a minute
 		second, err := locks.NewMutex(holder, "/locks/another").Lock(t.Context())
 		require.NoError(t, err)
 		defer second.Release(context.Background())
@@ -221,7 +221,7 @@ func TestWatchesAreBounded(t *testing.T) {
 		before := s.client.Status().Requests
 		time.Sleep(time.Minute)
 		require.Equal(t, set, watches())
-		require.Less(t, s.client.Status().Requests-before, int64(60*100), "a look of this tree takes fewer than 100")
+		require.Less(t, s.client.Status().Requests-before, int64(60*100), "a scan of this tree takes fewer than 100")
 	})
 }
 

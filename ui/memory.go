@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// memory is what the page remembers of former looks. It is bounded.
+// memory is what the page remembers of former scans. It is bounded.
 type memory struct {
-	since   time.Time // the first look
+	since   time.Time // the first scan
 	changes []change  // the latest last
 	depths  map[string][]depth
 	terms   map[string][]term // of elections, the latest last
@@ -26,7 +26,7 @@ const (
 	depthPause = 15 * time.Second
 )
 
-// change is something that was different at a look than at the look before.
+// change is something that was different at a scan than at the scan before.
 type change struct {
 	At   time.Time
 	Mark severity
@@ -41,12 +41,12 @@ type depth struct {
 	Items int
 }
 
-// term is a leader that looks have seen.
+// term is a leader that scans have seen.
 type term struct {
 	Leader      string
 	Node        string
 	From, Until time.Time // Until is zero while it leads
-	Seen        time.Time // the latest look that has seen it
+	Seen        time.Time // the latest scan that has seen it
 }
 
 func newMemory() memory { return memory{depths: map[string][]depth{}, terms: map[string][]term{}} }
@@ -142,7 +142,7 @@ func (m *memory) addTerms(s *snapshot, at time.Time, first bool) {
 	if slices.ContainsFunc(s.Findings, func(f monitor.Finding) bool {
 		return f.Problem == monitor.ProblemUnread || f.Problem == monitor.ProblemLeftOut
 	}) {
-		return // an election that the look has not seen may have a leader
+		return // an election that the scan has not seen may have a leader
 	}
 	for path, known := range m.terms { // an election without candidates looks like nothing
 		if present[path] || len(known) == 0 {

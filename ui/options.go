@@ -42,9 +42,9 @@ func WithRoot(path string) Option {
 	}
 }
 
-// WithInterval sets the time between two looks while a page is open: 250 ms to an hour. The hub
-// looks after a quarter of it if a lock, an election or what a page is about has changed. It waits
-// longer if a look takes long, so that it sends requests for at most half of the time. Default 1 s.
+// WithInterval sets the time between two scans while a page is open: 250 ms to an hour. The hub
+// scans after a quarter of it if a lock, an election or what a page is about has changed. It waits
+// longer if a scan takes long, so that it sends requests for at most half of the time. Default 1 s.
 func WithInterval(d time.Duration) Option {
 	return func(s *settings) error {
 		if d < 250*time.Millisecond || d > time.Hour {
@@ -104,7 +104,7 @@ func WithHideData() Option {
 }
 
 // WithAuthorize has a function decide on each request: its error refuses it with status 403, and
-// its text is shown. The action is ActionLook for a page; it is asked about an action before the
+// its text is shown. The action is ActionView for a page; it is asked about an action before the
 // confirmation, and again before it is done. Actions are permitted as by WithActions, if the
 // function permits them. The function is called at once by many goroutines.
 func WithAuthorize(authorize func(*http.Request, Action) error) Option {

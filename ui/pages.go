@@ -53,10 +53,10 @@ type chrome struct {
 	Nav                               []navItem
 	Stopped, AtRisk                   int
 	Actions                           bool
-	Now, At, Since                    time.Time // of the page, of the look, of the first failed look
+	Now, At, Since                    time.Time // of the page, of the scan, of the first failed scan
 	Took                              time.Duration
 	Sent, Number                      int64
-	Failed                            string // why there is no newer look, or ""
+	Failed                            string // why there is no newer scan, or ""
 	Servers                           []serverLine
 	Events                            string // the stream of the page's changes
 	JSON                              string

@@ -71,7 +71,7 @@ type sessionsRow struct {
 	Since   time.Time           `json:"since,omitzero"` // of the oldest of all these
 }
 
-// sessionsOf groups what a look has seen by session.
+// sessionsOf groups what a scan has seen by session.
 func sessionsOf(s *snapshot) (rows []sessionsRow) {
 	at := map[framework.SessionID]int{}
 	add := func(id framework.SessionID, owner, host string, since time.Time) *sessionsRow {

@@ -22,7 +22,7 @@ import (
 //go:embed assets templates
 var files embed.FS
 
-// UI is the handler of all pages. It serves them at any prefix: it looks at the last part of the
+// UI is the handler of all pages. It serves them at any prefix: it scans the last part of the
 // request's path only, and its links are relative.
 type UI struct {
 	settings
@@ -49,15 +49,15 @@ func New(client *framework.Client, opts ...Option) (*UI, error) {
 			return nil, fmt.Errorf("ui: %w: %w", errInvalid, err)
 		}
 	}
-	looker, err := monitor.NewLooker(client, u.root)
+	scanner, err := monitor.NewScanner(client, u.root)
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w: %w", errInvalid, err)
 	}
-	u.hub = newHub(client, u.settings, looker)
+	u.hub = newHub(client, u.settings, scanner)
 	return u, nil
 }
 
-// Close ends the streams of open pages and the look that is under way, and waits for both.
+// Close ends the streams of open pages and the scan that is under way, and waits for both.
 func (u *UI) Close() { u.hub.close() }
 
 // contentSecurity permits what the pages consist of, and nothing else.
@@ -107,7 +107,7 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 		serveAsset(w, name)
 		return
 	}
-	if err := u.mayDo(r, Action{Kind: ActionLook}); err != nil {
+	if err := u.mayDo(r, Action{Kind: ActionView}); err != nil {
 		u.refuse(w, r, http.StatusForbidden, "This page is not for you", err.Error())
 		return
 	}

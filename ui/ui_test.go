@@ -247,7 +247,7 @@ func TestAuthorize(t *testing.T) { synctest.Test(t, testAuthorize) }
 
 func testAuthorize(t *testing.T) {
 	s := newStage(t, ui.WithActions(), ui.WithAuthorize(func(r *http.Request, a ui.Action) error {
-		if a.Kind != ui.ActionLook || r.Header.Get("User") == "" {
+		if a.Kind != ui.ActionView || r.Header.Get("User") == "" {
 			return fmt.Errorf("<b>no</b>")
 		}
 		return nil
@@ -348,7 +348,7 @@ func testHideData(t *testing.T) {
 		s := newStage(t, opts...)
 		plantSecrets(t, s)
 		found := map[string]bool{}
-		look := func(target, body string) {
+		scan := func(target, body string) {
 			for _, kind := range secretKinds {
 				if strings.Contains(body, "secret-"+kind) {
 					found[kind] = true
@@ -357,13 +357,13 @@ func testHideData(t *testing.T) {
 			}
 		}
 		for _, target := range append(targets("one"), "workflow?path=/flows&id=run", "lock?path=/locks/data") {
-			look(target, text(t, s.get(t, target)))
+			scan(target, text(t, s.get(t, target)))
 			name, query, _ := strings.Cut(target, "?")
 			if name == "" {
 				name = "index"
 			}
 			if name != "confirm" {
-				look(name+".json", text(t, s.get(t, name+".json?"+query)))
+				scan(name+".json", text(t, s.get(t, name+".json?"+query)))
 			}
 		}
 		if !hide {
@@ -476,14 +476,14 @@ func TestConfirmationsAreAuthorized(t *testing.T) { synctest.Test(t, testConfirm
 
 func testConfirmationsAreAuthorized(t *testing.T) {
 	s := newStage(t, ui.WithAuthorize(func(_ *http.Request, a ui.Action) error {
-		if a.Kind != ui.ActionLook {
-			return errors.New("only looking")
+		if a.Kind != ui.ActionView {
+			return errors.New("only scanning")
 		}
 		return nil
 	}))
 	r := s.get(t, "confirm?do=revoke&path=/locks/one&node=/locks/one/x&seen=1")
 	require.Equal(t, http.StatusForbidden, r.StatusCode)
-	require.Contains(t, text(t, r), "only looking")
+	require.Contains(t, text(t, r), "only scanning")
 }
 
 // TestTimelineOfTerms draws a former term, the time without a leader, and the term that goes on.

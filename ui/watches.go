@@ -16,15 +16,15 @@ import (
 // closes one and opens one.
 const linger = 2 * time.Second
 
-// lookWhileOpen looks while a page is open: at everything after each interval, or after a quarter of it
-// if a watched directory has changed, and soon at locks whose directories have changed. After a look at
-// everything it does no other for as long as that has taken. A look behind a change may come between
+// scanWhileOpen scans while a page is open: at everything after each interval, or after a quarter of it
+// if a watched directory has changed, and soon at locks whose directories have changed. After a scan of
+// everything it does no other for as long as that has taken. A scan behind a change may come between
 // the creation of a directory and that of its first node, so it is followed by one more.
-func (h *hub) lookWhileOpen() {
+func (h *hub) scanWhileOpen() {
 	ctx, unwatch := context.WithCancel(h.life)
 	defer unwatch()
-	var earliest, due time.Time // of the next look at everything
-	var repeated []string       // what the next look at locks reads once more
+	var earliest, due time.Time // of the next scan everything
+	var repeated []string       // what the next scan locks reads once more
 	for ctx.Err() == nil {
 		h.mu.Lock()
 		if h.pages == 0 {
@@ -56,7 +56,7 @@ func (h *hub) lookWhileOpen() {
 		}
 		h.watch(ctx, directories)
 		h.mu.Lock()
-		if busy := h.looking; busy != nil { // a visitor's look, which may have begun before the changes
+		if busy := h.scanning; busy != nil { // a visitor's scan, which may have begun before the changes
 			h.mu.Unlock()
 			waitFor(ctx, busy)
 			continue
@@ -65,14 +65,14 @@ func (h *hub) lookWhileOpen() {
 			delete(h.stale, directory)
 		}
 		var created []string
-		look, began := h.look, time.Now()
+		scan, began := h.scan, time.Now()
 		if onlyLocks {
-			look = func() (s *snapshot) {
-				s, created = h.lookAgain(former, changed, above)
+			scan = func() (s *snapshot) {
+				s, created = h.scanAgain(former, changed, above)
 				return s
 			}
 		}
-		done := h.beginLook(look)
+		done := h.beginScan(scan)
 		h.mu.Unlock()
 		if !waitFor(ctx, done) {
 			return
@@ -103,7 +103,7 @@ func waitFor(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// maxStale is up to how many changed directories a look at locks reads. Beyond that a look at everything
+// maxStale is up to how many changed directories a scan of locks reads. Beyond that a scan of everything
 // takes fewer requests.
 const maxStale = 50
 
@@ -151,7 +151,7 @@ func pause(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 
 const (
 	maxWatches = 1200        // directories that a hub watches
-	newWatches = 200         // of them before one look
+	newWatches = 200         // of them before one scan
 	watchTime  = time.Second // setting these may take
 )
 

@@ -70,13 +70,13 @@ func TestMonitorTellsBeginAndEnd(t *testing.T) {
 	require.Equal(t, 0, second.wait())
 }
 
-// TestMonitorSaysThatNothingIsThereYet: once, and looks at what comes.
+// TestMonitorSaysThatNothingIsThereYet: once, and scans what comes.
 func TestMonitorSaysThatNothingIsThereYet(t *testing.T) {
 	s := newStage(t)
 	require.NoError(t, client(t, s).MakeDirs(t.Context(), "/empty"))
 	for _, root := range []string{"/none", "/empty"} {
 		p := s.start("monitor", root, "--interval", "1s", "--json")
-		require.Equal(t, "lockstep: warning: the root has no nodes yet: the monitor looks again at each interval root="+
+		require.Equal(t, "lockstep: warning: the root has no nodes yet: the monitor scans again at each interval root="+
 			root, s.line(p.err, 0))
 		node := plantOrphan(t, s, root+"/lock")
 		require.Equal(t, node, decode(t, p.line(0))["node"])
@@ -86,7 +86,7 @@ func TestMonitorSaysThatNothingIsThereYet(t *testing.T) {
 	}
 }
 
-// TestMonitorPassesNothingHostileOn looks at what it prints, and at what the program gets.
+// TestMonitorPassesNothingHostileOn scans what it prints, and at what the program gets.
 func TestMonitorPassesNothingHostileOn(t *testing.T) {
 	s := newStage(t)
 	plantHostileNodes(t, s)
@@ -133,7 +133,7 @@ func TestMonitorRefuses(t *testing.T) {
 		"the ROOT \"x\" cannot be used": {"x"},
 		"WithHysteresis":                {"--begin-after", "0"},
 		"WithInterval":                  {"--interval", "0.1"},
-		"WithGrowth":                    {"--growth-looks", "0"},
+		"WithGrowth":                    {"--growth-scans", "0"},
 		"WithGrowth: 0":                 {"--growth-items", "0"},
 		"WithSessionBytes":              {"--session-bytes", "0"},
 		"invalid path":                  {"--path", "x"},
@@ -159,9 +159,9 @@ func TestMonitorJudgesSessionsAndGrowthAsItsFlagsSay(t *testing.T) {
 	holder.line(0)
 	s.ok("queue", "put", "mails", "1")
 	p := s.start("monitor", "--interval", "1s", "--json", "--begin-after", "1", "--session-bytes", "10",
-		"--growth-looks", "1", "--growth-items", "2")
+		"--growth-scans", "1", "--growth-items", "2")
 	require.Equal(t, "large session", decode(t, p.line(0))["problem"])
-	s.ok("queue", "put", "mails", "2") // after the first look
+	s.ok("queue", "put", "mails", "2") // after the first scan
 	s.until("the growing queue", func() bool {
 		return strings.Contains(read(p.out), `"problem":"growing queue","path":"/lockstep/queues/mails"`)
 	})

@@ -137,7 +137,7 @@ func TestTheProgram(t *testing.T) {
 	require.NoError(t, errors.Join(err, help.Body.Close()))
 	require.Contains(t, string(text), "curl -L -X POST http://"+addresses[1]+"/orders")
 	require.Contains(t, out.String(), "http://"+addresses[1]+"/lockstep/")
-	require.Eventually(t, func() bool { // the page looks once a second
+	require.Eventually(t, func() bool { // the hub scans once a second
 		page, err := c.Get("http://" + addresses[1] + "/lockstep/elections")
 		require.NoError(t, err)
 		text, err := io.ReadAll(page.Body)

@@ -61,7 +61,7 @@ type Monitor struct {
 	FailedWorkflows *int           `yaml:"failedWorkflows"`
 	UntakenRun      *time.Duration `yaml:"untakenRun"`
 	SessionBytes    *int           `yaml:"sessionBytes"`
-	GrowthLooks     *int           `yaml:"growthLooks"`
+	GrowthScans     *int           `yaml:"growthScans"`
 	GrowthItems     *int           `yaml:"growthItems"`
 	Without         []string       `yaml:"without"`
 }

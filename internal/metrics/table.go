@@ -181,16 +181,16 @@ var (
 		"steps that were run, with their attempts and the record (`recorded`, `failed`, `lost`)", tasks, Outcome)
 
 	MonitorUp = row("monitor", Gauge, "lockstep.monitor.up", "{monitor}",
-		"1 if the leading monitor's latest look succeeded, 0 if it failed; only the leader has it, so it is absent "+
-			"when no monitor looks", Root)
+		"1 if the leading monitor's latest scan succeeded, 0 if it failed; only the leader has it, so it is absent "+
+			"when no monitor scans", Root)
 	MonitorFindings = row("monitor", Gauge, "lockstep.monitor.findings", "{finding}",
 		"findings that have begun and not ended, by problem", Root, Problem)
 	MonitorEvents = row("monitor", Counter, "lockstep.monitor.events", "{event}",
 		"findings that have begun and ended (`begins`, `ends`)", Root, Problem, Event)
-	MonitorLook = histogram("monitor", "lockstep.monitor.look.duration",
-		"looks at everything below the root (`answered`, `failed`)", long, Root, Outcome)
-	MonitorRequests = row("monitor", Gauge, "lockstep.monitor.look.requests", "{request}",
-		"requests of the latest look", Root)
+	MonitorScan = histogram("monitor", "lockstep.monitor.scan.duration",
+		"scans everything below the root (`answered`, `failed`)", long, Root, Outcome)
+	MonitorRequests = row("monitor", Gauge, "lockstep.monitor.scan.requests", "{request}",
+		"requests of the latest scan", Root)
 	MonitorWaiters = row("monitor", Gauge, "lockstep.monitor.lock.waiters", "{waiter}",
 		"waiters of the 20 locks with the most; the rest together as `other`", Root, Path)
 	MonitorItems = row("monitor", Gauge, "lockstep.monitor.queue.items", "{item}",

@@ -50,10 +50,10 @@ var (
 	// others' runs.
 	RunsOfJobs func(ctx context.Context, client *framework.Client, reports any) (runs any, err error)
 
-	// LookAgainAtLocks is monitor.Looker.Look for the locks at and below some paths: it reads only these,
+	// ScanLocksAgain is monitor.Scanner.Scan for the locks at and below some paths: it reads only these,
 	// and returns a monitor.Report with what the latest look has seen of the rest. looker is a
-	// *monitor.Looker that has looked.
-	LookAgainAtLocks func(ctx context.Context, looker any, paths []string) (report any, err error)
+	// *monitor.Scanner that has scanned.
+	ScanLocksAgain func(ctx context.Context, looker any, paths []string) (report any, err error)
 
 	// MonitorProblems are the names of all problems that a monitor can find, in the order of
 	// reports. Nobody changes them.

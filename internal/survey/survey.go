@@ -1,4 +1,4 @@
-// Package survey reads what recipes have stored below a root, for all that look at it: the monitor,
+// Package survey reads what recipes have stored below a root, for all that show or judge it: the monitor,
 // the web page and lockstep top. It only reads, and judges nothing.
 package survey
 

@@ -25,7 +25,7 @@ function formatAge(seconds) {
   return `${Math.floor(s / 86400)}d${two(Math.floor(s / 3600) % 24)}h`;
 }
 
-// countAges keeps ages right between looks.
+// countAges keeps ages right between scans.
 function countAges() {
   for (const e of document.querySelectorAll("time.age")) {
     const at = Date.parse(e.dateTime);

@@ -29,7 +29,7 @@ func newCheck(streams *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [ROOT] [flags]",
 		Short: "Print problems of jobs, locks, queues and workflows, for a monitoring system",
-		Long: `Look once at all jobs, locks, queues and workflows below a path (default /, which is --root), and print
+		Long: `Scan once all jobs, locks, queues and workflows below a path (default /, which is --root), and print
 one line for each finding: the path, the problem, and a text. The exit code is 1 if there is a finding, or if
 the path does not exist. Nothing is written.
 
@@ -39,7 +39,7 @@ are only reported, nodes that belong to no session, contenders of kinds that do 
 nodes as servers can delete at once. Queues: dead letters, items older than an hour, items that have
 come back after 5 attempts, items that a consumer has had for more than 5 minutes. Workflows: failed
 runs, runs that no member has taken for more than 5 minutes. Nodes that could not be read, or that were left out because there are too many, are findings too. lockstep monitor also
-finds problems that take several looks, and lockstep doctor examines the servers.`,
+finds problems that take several scans, and lockstep doctor examines the servers.`,
 		Example: `  lockstep check                       all that these credentials can read
   lockstep check /lockstep/jobs --json
   lockstep check --held-item 2h --without 'dead letters'

@@ -33,7 +33,7 @@ type monitorCommand struct {
 	interval     cli.DurationFlag
 	begin, end   int
 	longHold     cli.DurationFlag
-	growthLooks  int
+	growthScans  int
 	growthItems  int
 	thresholds   thresholdFlags
 	noWatchdog   bool
@@ -50,24 +50,24 @@ func newMonitor(streams *cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "monitor [ROOT] [flags]",
 		Short: "Report when problems with locks, jobs, queues and workflows begin and end",
-		Long: `Look at all locks, jobs, queues and workflows below a path (default /, which is --root) at an interval, and
+		Long: `Scan all locks, jobs, queues and workflows below a path (default /, which is --root) at an interval, and
 report each problem once when it begins and once when it ends. A line has the time, begins or ends,
-the path, the problem and a text. Start it on several machines: one looks, the others stand by, and
+the path, the problem and a text. Start it on several machines: one scans, the others stand by, and
 the next one goes on where the one before has stopped. It runs until a signal comes.
 
-A problem begins after --begin-after looks in a row with it, and ends after --end-after looks without
-it. The path need not exist yet: if nothing is below it when a monitor begins to look, a line on its
+A problem begins after --begin-after scans in a row with it, and ends after --end-after scans without
+it. The path need not exist yet: if nothing is below it when a monitor begins to scan, a line on its
 standard error says so. Problems, for --without:
 ` + problemList() + `
 With --on-event lockstep runs a program for each event, one at a time, for --on-event-timeout at most.
 The program gets the event as a line of JSON on its standard input, and in its environment
 LOCKSTEP_EVENT (begins or ends), LOCKSTEP_EVENT_ID (the same for both), LOCKSTEP_PROBLEM,
 LOCKSTEP_PATH, LOCKSTEP_TEXT and LOCKSTEP_LASTED (seconds). Unprintable characters are escaped in all of
-them. If the program fails, lockstep runs it again after the next looks, three times in all. So the
+them. If the program fails, lockstep runs it again after the next scans, three times in all. So the
 program may get an event twice.
 
-lockstep stores only its findings and the election of the one that looks, below ` + monitorsDir + `. Use
-other means to notice that no monitor looks, such as the metric lockstep.monitor.up of a program with
+lockstep stores only its findings and the election of the one that scans, below ` + monitorsDir + `. Use
+other means to notice that no monitor scans, such as the metric lockstep.monitor.up of a program with
 package monitor.`,
 		Example: `  lockstep monitor
   lockstep monitor /apps --on-event ./page.sh --waiters 50
@@ -77,16 +77,16 @@ package monitor.`,
 	}
 	c.ConnectionFlags.AddConnectionFlags(streams, cmd)
 	f := cmd.Flags()
-	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that looks (default below "+
+	f.StringVar(&c.path, "path", "", "where the monitors of this ROOT elect the one that scans (default below "+
 		monitorsDir+")")
 	f.StringVar(&c.onEvent, "on-event", "", "run this program for each event")
 	f.Var(&c.timeout, "on-event-timeout", "stop the program of --on-event after this time")
-	f.Var(&c.interval, "interval", "time from the start of a look to the start of the next")
-	f.IntVar(&c.begin, "begin-after", 2, "a problem begins after so many looks in a row with it")
-	f.IntVar(&c.end, "end-after", 2, "a problem ends after so many looks in a row without it")
+	f.Var(&c.interval, "interval", "time from the start of a scan to the start of the next")
+	f.IntVar(&c.begin, "begin-after", 2, "a problem begins after so many scans in a row with it")
+	f.IntVar(&c.end, "end-after", 2, "a problem ends after so many scans in a row without it")
 	f.Var(&c.longHold, "hold", "a lock that is held for longer while others wait is a finding")
-	f.IntVar(&c.growthLooks, "growth-looks", 10,
-		"a queue that has grown at so many looks in a row, and has --growth-items, is a finding")
+	f.IntVar(&c.growthScans, "growth-scans", 10,
+		"a queue that has grown at so many scans in a row, and has --growth-items, is a finding")
 	f.IntVar(&c.growthItems, "growth-items", 100, "how many items such a queue has at least")
 	f.BoolVar(&c.noWatchdog, cli.NoWatchdogFlag, false,
 		"start no second process that closes the session if this one is killed; others then wait for the "+
@@ -124,7 +124,7 @@ func (c *monitorCommand) options() ([]monitor.Option, error) {
 	thresholds, err := c.thresholds.options()
 	return append(thresholds, monitor.WithInterval(time.Duration(c.interval)), monitor.WithHysteresis(c.begin, c.end),
 		monitor.WithLongHold(time.Duration(c.longHold)),
-		monitor.WithGrowth(c.growthLooks, c.growthItems),
+		monitor.WithGrowth(c.growthScans, c.growthItems),
 		monitor.WithOnEvent(time.Duration(c.timeout)+2*eventKill, c.handleEvent)), err
 }
 
@@ -157,7 +157,7 @@ func (c *monitorCommand) watchOver(cmd *cobra.Command, args []string) error {
 	if err := m.Validate(); err != nil {
 		return cli.UsageError("%w", err)
 	}
-	stopPrinting := hold.PrintLeaderChanges(ctx, c.Streams, client, m.ElectionPath(), "looks", 0)
+	stopPrinting := hold.PrintLeaderChanges(ctx, c.Streams, client, m.ElectionPath(), "scans", 0)
 	defer stopPrinting()
 	err = m.Run(ctx)
 	if cause := context.Cause(ctx); cause != nil && cmd.Context().Err() == nil {

@@ -30,7 +30,7 @@ import (
 // topView is one of the lists of lockstep top.
 type topView struct {
 	name  string
-	dir   string   // where it looks without a ROOT
+	dir   string   // where it scans without a ROOT
 	head  []string // of its columns
 	sorts []string // by weight, by order, by path
 	part  survey.Part
@@ -73,8 +73,8 @@ type topReader struct {
 	style  terminal.Style // of the details of a row
 }
 
-// topLook is what a look has found.
-type topLook struct {
+// topScan is what a scan has found.
+type topScan struct {
 	view   string
 	at     time.Time
 	rows   []topRow
@@ -84,11 +84,11 @@ type topLook struct {
 	unread error    // the errors of that
 }
 
-// lookAt looks at a list, or at one row of it. The look has the errors of what cannot be read,
+// scanList scans a list, or at one row of it. The scan has the errors of what cannot be read,
 // beside the rest.
-func (r *topReader) lookAt(ctx context.Context, view *topView, root string, opened *topRow) (topLook, error) {
-	found := topLook{view: view.name}
-	err := r.pace.wait(ctx) // the look before may have been given up
+func (r *topReader) scanList(ctx context.Context, view *topView, root string, opened *topRow) (topScan, error) {
+	found := topScan{view: view.name}
+	err := r.pace.wait(ctx) // the scan before may have been given up
 	if err != nil {
 		return found, err
 	}

@@ -23,7 +23,7 @@ func showTopLive(ctx context.Context, streams *cli.Streams, model *topModel, rea
 	defer screen.Close() //nolint:errcheck // there is no other place for the error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	looker := &topLooker{model: model, reader: reader, interval: interval, updates: make(chan func()),
+	scanner := &topScanner{model: model, reader: reader, interval: interval, updates: make(chan func()),
 		wished: make(chan struct{}, 1)}
 	go func() {
 		defer func() { // the terminal is given back before the program ends
@@ -31,18 +31,18 @@ func showTopLive(ctx context.Context, streams *cli.Streams, model *topModel, rea
 				cancel(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 			}
 		}()
-		cancel(looker.keepLooking(ctx))
+		cancel(scanner.keepScanning(ctx))
 	}()
-	go looker.tick(ctx)
-	return screen.Run(ctx, looker.updates, looker.press, func() error {
+	go scanner.tick(ctx)
+	return screen.Run(ctx, scanner.updates, scanner.press, func() error {
 		width, height := screen.Size()
 		return screen.Draw(model.frame(width, height, time.Now(), outageOf(reader.client.Status())))
 	})
 }
 
-// topLooker looks at what the model wishes to show. The model belongs to the goroutine that draws:
+// topScanner scans what the model wishes to show. The model belongs to the goroutine that draws:
 // it is used in updates only.
-type topLooker struct {
+type topScanner struct {
 	model    *topModel
 	reader   *topReader
 	interval time.Duration
@@ -51,7 +51,7 @@ type topLooker struct {
 }
 
 // press passes a key on to the model.
-func (l *topLooker) press(key terminal.Key) bool {
+func (l *topScanner) press(key terminal.Key) bool {
 	before := l.model.wish()
 	goesOn := l.model.press(key)
 	if after := l.model.wish(); before != after {
@@ -65,7 +65,7 @@ func (l *topLooker) press(key terminal.Key) bool {
 
 // update has the drawing goroutine call a function, which may use the model, and waits for it. It
 // returns false if ctx has ended.
-func (l *topLooker) update(ctx context.Context, f func()) bool {
+func (l *topScanner) update(ctx context.Context, f func()) bool {
 	done := make(chan struct{})
 	select {
 	case l.updates <- func() { f(); close(done) }:
@@ -77,13 +77,13 @@ func (l *topLooker) update(ctx context.Context, f func()) bool {
 }
 
 // tick has the frame drawn again each second: ages and the state of the connection change.
-func (l *topLooker) tick(ctx context.Context) {
+func (l *topScanner) tick(ctx context.Context) {
 	for l.update(ctx, func() {}) && pauseFor(ctx, time.Second) == nil {
 	}
 }
 
-// keepLooking looks again and again, at once when the wish changes.
-func (l *topLooker) keepLooking(ctx context.Context) error {
+// keepScanning scans again and again, at once when the wish changes.
+func (l *topScanner) keepScanning(ctx context.Context) error {
 	for {
 		var wish topWish
 		if !l.update(ctx, func() { wish = l.model.wish() }) {
@@ -91,7 +91,7 @@ func (l *topLooker) keepLooking(ctx context.Context) error {
 		}
 		sent := l.reader.client.Status().Requests
 		if !wish.paused {
-			early, err := l.lookOnce(ctx, wish)
+			early, err := l.scanOnce(ctx, wish)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (l *topLooker) keepLooking(ctx context.Context) error {
 			}
 		}
 		// At most half of the time goes into requests. Time without a server does not count, so
-		// that the first look after it is followed soon.
+		// that the first scan after it is followed soon.
 		timer := time.NewTimer(max(l.interval, timeFor(l.reader.client.Status().Requests-sent)))
 		select {
 		case <-timer.C:
@@ -111,9 +111,9 @@ func (l *topLooker) keepLooking(ctx context.Context) error {
 	}
 }
 
-// lookOnce looks, and shows what was found. It ends early when something else is wished for.
-func (l *topLooker) lookOnce(ctx context.Context, wish topWish) (early bool, err error) {
-	looking, stop := context.WithCancel(ctx)
+// scanOnce scans, and shows what was found. It ends early when something else is wished for.
+func (l *topScanner) scanOnce(ctx context.Context, wish topWish) (early bool, err error) {
+	scanning, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := make(chan bool, 1)
 	go func() {
@@ -121,17 +121,17 @@ func (l *topLooker) lookOnce(ctx context.Context, wish topWish) (early bool, err
 		case <-l.wished:
 			stop()
 			changed <- true
-		case <-looking.Done():
+		case <-scanning.Done():
 			changed <- false
 		}
 	}()
-	found, err := l.reader.lookAt(looking, wish.view, wish.root, wish.opened)
+	found, err := l.reader.scanList(scanning, wish.view, wish.root, wish.opened)
 	stop()
 	if early = <-changed; early || ctx.Err() != nil {
 		return early, nil
 	}
 	if err == nil {
-		l.update(ctx, func() { l.model.addLook(found) })
+		l.update(ctx, func() { l.model.addScan(found) })
 	}
 	return false, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
-// topModel is what lockstep top shows: keys and looks go in, frames come out. It knows no terminal
+// topModel is what lockstep top shows: keys and scans go in, frames come out. It knows no terminal
 // and no server.
 type topModel struct {
 	root   string // or "": each list has its own
@@ -32,17 +32,17 @@ type topModel struct {
 	first    int     // the first row on the screen
 	page     int     // rows on the screen
 
-	looks map[string]topLook // by list
+	scans map[string]topScan // by list
 	shown []topRow           // of the present list, filtered and sorted
-	open  topLook            // of the opened row
+	open  topScan            // of the opened row
 }
 
 func newTopModel(view *topView, root, title string) *topModel {
-	return &topModel{root: root, title: title, view: view, looks: map[string]topLook{}, page: 1}
+	return &topModel{root: root, title: title, view: view, scans: map[string]topScan{}, page: 1}
 }
 
-// lookedDir is where the present list looks.
-func (m *topModel) lookedDir() string { return cmp.Or(m.root, m.view.dir) }
+// scannedDir is where the present list scans.
+func (m *topModel) scannedDir() string { return cmp.Or(m.root, m.view.dir) }
 
 // topWish is what the screen needs.
 type topWish struct {
@@ -52,14 +52,14 @@ type topWish struct {
 	paused bool
 }
 
-func (m *topModel) wish() topWish { return topWish{m.view, m.lookedDir(), m.opened, m.paused} }
+func (m *topModel) wish() topWish { return topWish{m.view, m.scannedDir(), m.opened, m.paused} }
 
-// addLook shows what was found. A look at something else than what is shown by now is kept for
+// addScan shows what was found. A scan of something else than what is shown by now is kept for
 // later, or dropped.
-func (m *topModel) addLook(found topLook) {
+func (m *topModel) addScan(found topScan) {
 	switch {
 	case found.opened == "":
-		m.looks[found.view] = found
+		m.scans[found.view] = found
 		if found.view == m.view.name {
 			m.arrange()
 		}
@@ -72,7 +72,7 @@ func (m *topModel) addLook(found topLook) {
 func (m *topModel) arrange() {
 	wanted := strings.ToLower(m.filter)
 	m.shown = nil
-	for _, row := range m.looks[m.view.name].rows {
+	for _, row := range m.scans[m.view.name].rows {
 		if strings.Contains(row.words, wanted) {
 			m.shown = append(m.shown, row)
 		}
@@ -127,7 +127,7 @@ func (m *topModel) typeFilter(key terminal.Key) {
 func (m *topModel) pressInDetail(key terminal.Key) {
 	switch key {
 	case "q", terminal.KeyEscape, terminal.KeyBackspace, terminal.KeyLeft:
-		m.opened, m.open, m.scrolled = nil, topLook{}, 0
+		m.opened, m.open, m.scrolled = nil, topScan{}, 0
 	case "?", "h":
 		m.help = true
 	case "p":
@@ -178,7 +178,7 @@ func (m *topModel) pressInList(key terminal.Key) {
 	case terminal.KeyEnter:
 		if at < len(m.shown) {
 			row := m.shown[at]
-			m.opened, m.scrolled, m.open = &row, 0, topLook{}
+			m.opened, m.scrolled, m.open = &row, 0, topScan{}
 		}
 	case terminal.KeyDown, "j":
 		at++
@@ -237,11 +237,11 @@ func (m *topModel) frame(width, height int, now time.Time, outage string) []stri
 }
 
 func (m *topModel) headLine(now time.Time) string {
-	found, kind := m.looks[m.view.name], m.view.name
+	found, kind := m.scans[m.view.name], m.view.name
 	if m.opened != nil {
 		found, kind = m.open, strings.TrimSuffix(kind, "s")
 	}
-	text := fmt.Sprintf("%s  %s below %s", m.style.Bold("lockstep top"), kind, cli.QuoteName(m.lookedDir()))
+	text := fmt.Sprintf("%s  %s below %s", m.style.Bold("lockstep top"), kind, cli.QuoteName(m.scannedDir()))
 	if m.opened != nil {
 		text = fmt.Sprintf("%s  %s %s", m.style.Bold("lockstep top"), kind, m.opened.cells[0].Text)
 	}
@@ -249,7 +249,7 @@ func (m *topModel) headLine(now time.Time) string {
 		text += " on " + cli.InOneLine(m.title)
 	}
 	if found.at.IsZero() {
-		return text + m.style.Dim("  looking")
+		return text + m.style.Dim("  scanning")
 	}
 	seen := fmt.Sprintf("  seen %s", cli.FormatAge(now.Sub(found.at)))
 	if now.Sub(found.at) > 10*time.Second {
@@ -270,7 +270,7 @@ func (m *topModel) tabLine(width int) string {
 	}
 	for i := range topViews {
 		at := (m.viewIndex() + i) % len(topViews)
-		if found, ok := m.looks[topViews[at].name]; ok {
+		if found, ok := m.scans[topViews[at].name]; ok {
 			if count := fmt.Sprintf(" (%d)", len(found.rows)); len(count) <= left {
 				tabs[at] += count
 				left -= len(count)
@@ -290,7 +290,7 @@ func (m *topModel) tabLine(width int) string {
 }
 
 func (m *topModel) statusLine(outage string) string {
-	found := m.looks[m.view.name]
+	found := m.scans[m.view.name]
 	if m.opened != nil {
 		found = m.open
 	}
@@ -322,7 +322,7 @@ func (m *topModel) listLines(width int) []string {
 		t.AddRow(append([]cli.Cell{mark}, row.cells...)...)
 	}
 	if len(m.shown) == 0 {
-		if _, looked := m.looks[m.view.name]; looked {
+		if _, scanned := m.scans[m.view.name]; scanned {
 			return []string{m.style.Dim("no " + m.view.name)}
 		}
 	}
@@ -377,8 +377,8 @@ type topFrameJSON struct {
 
 // frameJSON is the list as JSON, at most limit rows, or all for 0.
 func (m *topModel) frameJSON(limit int) topFrameJSON {
-	found := m.looks[m.view.name]
-	v := topFrameJSON{At: found.at, View: m.view.name, Below: m.lookedDir(), Sort: m.view.sorts[m.sort],
+	found := m.scans[m.view.name]
+	v := topFrameJSON{At: found.at, View: m.view.name, Below: m.scannedDir(), Sort: m.view.sorts[m.sort],
 		Filter: m.filter, Count: len(found.rows), Rows: []any{}, Wrong: found.wrong}
 	for _, row := range m.shown[:rowsWithin(limit, len(m.shown))] {
 		v.Rows = append(v.Rows, row.value)

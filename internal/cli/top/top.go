@@ -80,7 +80,7 @@ elections, jobs, queues and workflows.`,
 	})
 	f.StringVar(&c.filter, "filter", "", "show only rows that contain this text in names, owners, hosts or states")
 	f.IntVar(&c.limit, "limit", 0, "show this many rows at most, in one list or --json")
-	f.Var(&c.interval, "interval", "pause between two looks")
+	f.Var(&c.interval, "interval", "pause between two scans")
 	return cmd
 }
 
@@ -133,17 +133,17 @@ func (c *topCommand) show(cmd *cobra.Command, args []string) error {
 
 // printOnce prints one list. What cannot be read is warned about, and decides the exit code.
 func (c *topCommand) printOnce(ctx context.Context, model *topModel, reader *topReader) error {
-	found, err := reader.lookAt(ctx, model.view, model.lookedDir(), nil)
+	found, err := reader.scanList(ctx, model.view, model.scannedDir(), nil)
 	if err != nil {
 		return err
 	}
-	model.addLook(found)
+	model.addScan(found)
 	if c.JSON {
 		err = cli.PrintResult(c.Out, true, model.frameJSON(c.limit))
 	} else {
 		err = model.plainTable(c.limit).PrintTo(c.Out)
 		if len(model.shown) == 0 && len(found.wrong) == 0 {
-			c.PrintNotice("no %s below %s", model.view.name, model.lookedDir())
+			c.PrintNotice("no %s below %s", model.view.name, model.scannedDir())
 		}
 	}
 	if err != nil {

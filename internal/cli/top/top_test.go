@@ -33,10 +33,10 @@ func madeRow(path string, weight, order int64) topRow {
 			cli.DimCell("-")}, value: path}
 }
 
-// filledModel has a look at some locks.
+// filledModel has a scan of some locks.
 func filledModel(rows ...topRow) *topModel {
 	m := newTopModel(findTopView("locks"), "", "zk1:2181")
-	m.addLook(topLook{view: "locks", at: time.Unix(1000, 0), rows: rows})
+	m.addScan(topScan{view: "locks", at: time.Unix(1000, 0), rows: rows})
 	return m
 }
 
@@ -69,7 +69,7 @@ func TestTopSortsFiltersAndOpens(t *testing.T) {
 	require.Equal(t, []string{"/a", "/b", "/c"}, m.paths())
 	m.pressAll("j", terminal.KeyDown, terminal.KeyDown, "k")
 	require.Contains(t, m.text(80, 20, ""), ">  /b")
-	m.addLook(topLook{view: "locks", at: time.Unix(1001, 0), rows: []topRow{madeRow("/b", 0, 0), madeRow("/0", 0, 0)}})
+	m.addScan(topScan{view: "locks", at: time.Unix(1001, 0), rows: []topRow{madeRow("/b", 0, 0), madeRow("/0", 0, 0)}})
 	require.Contains(t, m.text(80, 20, ""), ">  /b", "the selected row stays so")
 
 	m.pressAll("/", "B", "x", terminal.KeyBackspace)
@@ -84,8 +84,8 @@ func TestTopSortsFiltersAndOpens(t *testing.T) {
 
 	m.press(terminal.KeyEnter)
 	require.Equal(t, "/b", m.wish().opened.path)
-	m.addLook(topLook{view: "locks", opened: "/other\x00", at: time.Unix(1002, 0), detail: []string{"other"}})
-	m.addLook(topLook{view: "locks", opened: "/b\x00", at: time.Unix(1002, 0), detail: []string{"first", "second"}})
+	m.addScan(topScan{view: "locks", opened: "/other\x00", at: time.Unix(1002, 0), detail: []string{"other"}})
+	m.addScan(topScan{view: "locks", opened: "/b\x00", at: time.Unix(1002, 0), detail: []string{"first", "second"}})
 	require.Contains(t, m.text(80, 20, ""), "first\nsecond")
 	m.pressAll(terminal.KeyDown, terminal.KeyDown)
 	require.NotContains(t, m.text(80, 20, ""), "first")
@@ -126,7 +126,7 @@ func TestTopFrameFitsAnyTerminal(t *testing.T) {
 	require.Contains(t, m.text(80, 10, ""), ">  /l000")
 	require.Contains(t, m.text(80, 10, ""), "seen 3s ago")
 	require.Contains(t, m.text(80, 10, "no server"), "no server")
-	m.addLook(topLook{view: "locks", at: time.Unix(1000, 0), wrong: []string{"list /b: no permission", "more"}})
+	m.addScan(topScan{view: "locks", at: time.Unix(1000, 0), wrong: []string{"list /b: no permission", "more"}})
 	require.Contains(t, m.text(80, 10, ""), "list /b: no permission; and 1 more")
 }
 
@@ -141,11 +141,11 @@ func TestTopIsJSON(t *testing.T) {
 	require.Equal(t, "waiting", v.Sort)
 }
 
-// topSession runs a looker with a person at the keys, who draws a frame after each.
-func topSession(ctx context.Context, l *topLooker, each time.Duration, keys ...terminal.Key) (ended error) {
+// topSession runs a scanner with a person at the keys, who draws a frame after each.
+func topSession(ctx context.Context, l *topScanner, each time.Duration, keys ...terminal.Key) (ended error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- l.keepLooking(ctx) }()
+	go func() { done <- l.keepScanning(ctx) }()
 	pressed := time.NewTicker(each)
 	defer pressed.Stop()
 	for i := 0; ; {
@@ -167,13 +167,13 @@ func topSession(ctx context.Context, l *topLooker, each time.Duration, keys ...t
 	}
 }
 
-func newTopLooker(client *framework.Client) *topLooker {
-	return &topLooker{model: newTopModel(findTopView("locks"), "", ""),
+func newTopScanner(client *framework.Client) *topScanner {
+	return &topScanner{model: newTopModel(findTopView("locks"), "", ""),
 		reader:   &topReader{client: client, pace: requestPace{client: client}},
 		interval: time.Millisecond, updates: make(chan func()), wished: make(chan struct{}, 1)}
 }
 
-// TestTopSendsFiftyRequestsASecondAtMost has 10,000 locks, no pause between looks, and a person who
+// TestTopSendsFiftyRequestsASecondAtMost has 10,000 locks, no pause between scans, and a person who
 // never rests.
 func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 			require.NoError(t, err)
 		}
 		observed := observeRequests(zk)
-		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
+		l := newTopScanner(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
 		var keys []terminal.Key
 		for i := range 120 {
 			keys = append(keys, []terminal.Key{"j", "s", "j"}[i%3])
@@ -203,9 +203,9 @@ func TestTopSendsFiftyRequestsASecondAtMost(t *testing.T) {
 			}
 		}
 		require.NoError(t, topSession(t.Context(), l, 50*time.Millisecond, keys...))
-		require.Len(t, l.model.looks["locks"].rows, 10_000)
+		require.Len(t, l.model.scans["locks"].rows, 10_000)
 		total, most := observed()
-		require.Greater(t, total, 100, "it does look")
+		require.Greater(t, total, 100, "it does scan")
 		require.LessOrEqual(t, most, 50)
 	})
 }
@@ -234,7 +234,7 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 		require.NoError(t, q.Close(t.Context()))
 		copyTree(t, zk, client, cli.QueuesDir+"/", "mails", 1999)
 		observed := observeRequests(zk)
-		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
+		l := newTopScanner(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
 		var keys []terminal.Key
 		for _, view := range []terminal.Key{"3", "4"} {
 			keys = append(keys, view)
@@ -243,10 +243,10 @@ func TestTopOfManyJobsAndQueuesSendsFiftyRequestsASecondAtMost(t *testing.T) {
 			}
 		}
 		require.NoError(t, topSession(t.Context(), l, 50*time.Millisecond, keys...))
-		require.Len(t, l.model.looks["jobs"].rows, 2000)
-		require.Len(t, l.model.looks["queues"].rows, 2000)
+		require.Len(t, l.model.scans["jobs"].rows, 2000)
+		require.Len(t, l.model.scans["queues"].rows, 2000)
 		total, most := observed()
-		require.Greater(t, total, 100, "it does look")
+		require.Greater(t, total, 100, "it does scan")
 		require.LessOrEqual(t, most, 50)
 	})
 }
@@ -270,17 +270,17 @@ func TestTopOfManyRunsSendsFiftyRequestsASecondAtMost(t *testing.T) {
 			require.NoError(t, err)
 		}
 		observed := observeRequests(zk)
-		l := newTopLooker(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
+		l := newTopScanner(zk.Member(t, "b", framework.Config{SessionTimeout: 10 * time.Second}).Client)
 		require.NoError(t, topSession(t.Context(), l, 100*time.Millisecond,
 			append([]terminal.Key{"5"}, slices.Repeat([]terminal.Key{"j"}, 60)...)...))
-		require.Len(t, l.model.looks["workflows"].rows, shards*1000)
+		require.Len(t, l.model.scans["workflows"].rows, shards*1000)
 		_, most := observed()
 		require.LessOrEqual(t, most, 50)
 	})
 }
 
-// TestLooksThatAreGivenUpCountAsWell has a person who changes the list a hundred times a second.
-func TestLooksThatAreGivenUpCountAsWell(t *testing.T) {
+// TestScansThatAreGivenUpCountAsWell has a person who changes the list a hundred times a second.
+func TestScansThatAreGivenUpCountAsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		client := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second}).Client
@@ -292,7 +292,7 @@ func TestLooksThatAreGivenUpCountAsWell(t *testing.T) {
 		for range 300 {
 			keys = append(keys, terminal.KeyTab)
 		}
-		require.NoError(t, topSession(t.Context(), newTopLooker(client), 10*time.Millisecond, keys...))
+		require.NoError(t, topSession(t.Context(), newTopScanner(client), 10*time.Millisecond, keys...))
 		_, most := observed()
 		require.LessOrEqual(t, most, 50)
 	})
@@ -343,36 +343,36 @@ func TestTopGoesOnWhenAServerIsBack(t *testing.T) {
 		m := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second})
 		_, err := m.Session(t.Context())
 		require.NoError(t, err)
-		l := newTopLooker(m.Client)
+		l := newTopScanner(m.Client)
 		require.NoError(t, topSession(t.Context(), l, time.Second, "j"))
 		require.Empty(t, outageOf(m.Status()))
 		m.Link.Cut()
 		time.Sleep(time.Minute)
 		require.NoError(t, topSession(t.Context(), l, time.Second, "j", "s", terminal.KeyTab))
 		require.Contains(t, outageOf(m.Status()), "no server can be reached")
-		before := l.model.looks["locks"].at
+		before := l.model.scans["locks"].at
 		m.Link.Heal()
 		time.Sleep(time.Minute)
 		require.NoError(t, m.Create(t.Context(), "/x", nil, framework.Persistent))
 		l.model.press("1")
 		require.NoError(t, topSession(t.Context(), l, time.Second, "j", "j"))
 		require.Empty(t, outageOf(m.Status()))
-		require.True(t, l.model.looks["locks"].at.After(before))
+		require.True(t, l.model.scans["locks"].at.After(before))
 	})
 }
 
-func TestTopLooksSoonAgainAfterALongOutage(t *testing.T) {
+func TestTopScansSoonAgainAfterALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
 		m := zk.Member(t, "a", framework.Config{SessionTimeout: 10 * time.Second})
-		l := newTopLooker(m.Client)
+		l := newTopScanner(m.Client)
 		l.interval = 2 * time.Second
 		cut := time.AfterFunc(5*time.Second, m.Link.Cut)
 		defer cut.Stop()
 		heal := time.AfterFunc(5*time.Minute, m.Link.Heal)
 		defer heal.Stop()
 		require.NoError(t, topSession(t.Context(), l, 5*time.Minute+30*time.Second))
-		require.Less(t, time.Since(l.model.looks["locks"].at), 5*time.Second)
+		require.Less(t, time.Since(l.model.scans["locks"].at), 5*time.Second)
 	})
 }
 
@@ -413,13 +413,13 @@ func TestTopShowsWorkflows(t *testing.T) {
 		return runRow(info, now)
 	}
 	m := newTopModel(findTopView("workflows"), "", "zk1:2181")
-	m.addLook(topLook{view: "workflows", at: now, rows: []topRow{
+	m.addScan(topScan{view: "workflows", at: now, rows: []topRow{
 		run("done", workflow.Done, 0, nil), run("waiting", workflow.Waiting, 0, nil),
 		run("active", workflow.Active, 0, &workflow.Taken{}), run("again", workflow.Waiting, 2, nil),
 		run("free", workflow.Active, 0, nil), run("failed-"+strings.Repeat("long-", 20), workflow.Failed, 0, nil),
 	}})
 	for _, view := range topViews[:4] {
-		m.addLook(topLook{view: view.name, at: now, rows: make([]topRow, 10_000)})
+		m.addScan(topScan{view: view.name, at: now, rows: make([]topRow, 10_000)})
 	}
 	lines := m.frame(80, 24, now, "")
 	require.Len(t, lines, 24)
@@ -446,9 +446,9 @@ func TestTopOpensARun(t *testing.T) {
 	_, err := workflow.NewKind[string, string]("order").Start(t.Context(), stored, "w1", "receipt\x1b[2J\u202e")
 	require.NoError(t, err)
 	r := &topReader{client: client, pace: requestPace{client: client}}
-	look, err := r.lookAt(t.Context(), findTopView("workflows"), "/", &topRow{path: cliworkflow.DefaultWorkflows,
+	scan, err := r.scanList(t.Context(), findTopView("workflows"), "/", &topRow{path: cliworkflow.DefaultWorkflows,
 		job: "w1"})
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(look.detail, "\n"), "receipt")
-	require.NotContains(t, strings.Join(look.detail, "\n"), "\x1b")
+	require.Contains(t, strings.Join(scan.detail, "\n"), "receipt")
+	require.NotContains(t, strings.Join(scan.detail, "\n"), "\x1b")
 }

@@ -75,7 +75,7 @@ results and errors.`,
 	f.BoolVar(&c.unprotected, "unprotected", false, "listen on an address that other machines can reach")
 	f.StringArrayVar(&c.hosts, "host", nil, "host name by which browsers reach the page (repeatable)")
 	f.StringVar(&c.zone, "zone", "Local", "time zone of the page")
-	f.Var(&c.interval, "interval", "pause between two looks while the page is open")
+	f.Var(&c.interval, "interval", "pause between two scans while the page is open")
 	f.StringVar(&c.tlsCert, "tls-cert", "", "certificate of the page, a file")
 	f.StringVar(&c.tlsKey, "tls-key", "", "its key, a file")
 	cli.OfferFiles(cmd, "tls-cert")

@@ -36,19 +36,19 @@ var Alerts = []Alert{
 	{
 		Name: "LockstepMonitorAbsent", Expr: fmt.Sprintf("absent(%s)", PrometheusName(metrics.MonitorUp)), For: "5m",
 		Severity: critical,
-		Summary:  "No monitor looks at locks, jobs, queues and workflows.",
+		Summary:  "No monitor scans locks, jobs, queues and workflows.",
 		Action: "Start a program with package monitor, or find out why none leads. Remove this rule if you run no " +
 			"monitor, or only `lockstep monitor`, which exports no metrics.",
-		Entry:   "No monitor looks",
+		Entry:   "No monitor scans",
 		Example: []string{}, Fires: map[string]string{},
 	},
 	{
 		Name: "LockstepMonitorFails",
 		Expr: fmt.Sprintf("max by (lockstep_root) (%s) == 0", PrometheusName(metrics.MonitorUp)), For: "5m",
 		Severity: critical,
-		Summary:  "The monitor of {{ $labels.lockstep_root }} cannot look.",
+		Summary:  "The monitor of {{ $labels.lockstep_root }} cannot scan.",
 		Action:   "Read the log of the monitor that leads, then run `lockstep doctor`.",
-		Entry:    "No monitor looks",
+		Entry:    "No monitor scans",
 		Example:  []string{PrometheusName(metrics.MonitorUp) + `{lockstep_root="/shop"} 0x60`},
 		Fires:    map[string]string{"lockstep_root": "/shop"},
 	},

@@ -17,14 +17,14 @@ var cmdMutants = []mutant{
 		new: "locks.WithDeadlockMode(locks.DeadlockFail)",
 	},
 	{
-		promise: "A look reports the path of each node that it cannot read",
+		promise: "A scan reports the path of each node that it cannot read",
 		name:    "the monitor's program runs as long as it likes", file: "internal/cli/check/monitor.go",
 		pkg: "./cmd/lockstep", test: "TestMonitorStopsProgramThatHangs",
 		old: "context.WithTimeoutCause(ctx, time.Duration(c.timeout),",
 		new: "context.WithTimeoutCause(ctx, time.Hour,",
 	},
 	{
-		promise: "A look reports the path of each node that it cannot read",
+		promise: "A scan reports the path of each node that it cannot read",
 		name:    "the monitor's program gets what terminals obey", file: "internal/cli/check/monitor.go",
 		pkg: "./cmd/lockstep", test: "TestMonitorPassesNothingHostileOn",
 		old: "text := cli.InOneLine(v[1])",

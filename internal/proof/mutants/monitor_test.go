@@ -10,7 +10,7 @@ var monitorMutants = []mutant{
 	},
 	{
 		promise: "A monitor reports a finding once when it begins and once when it",
-		name:    "a finding begins at its first look", file: "monitor/hysteresis.go", test: "TestManyWaiters",
+		name:    "a finding begins at its first scan", file: "monitor/hysteresis.go", test: "TestManyWaiters",
 		old: "isOpen || s.seen < h.beginAfter {", new: "isOpen || s.seen < 1 {",
 	},
 	{
@@ -26,13 +26,13 @@ var monitorMutants = []mutant{
 		old:  "		err = w.saveRecord(ctx)\n	}\n	return seen, err", new: "	}\n	return seen, err",
 	},
 	{
-		promise: "A look reports the path of each node that it cannot read",
-		name:    "what a look could not read ends", file: "monitor/hysteresis.go",
+		promise: "A scan reports the path of each node that it cannot read",
+		name:    "what a scan could not read ends", file: "monitor/hysteresis.go",
 		test: "TestUnreadableDirectory|TestGrowingQueue",
 		old:  "		if l.isUndecided(k) {\n", new: "		if l.isUndecided(k) && false {\n",
 	},
 	{
-		promise: "A look reports the path of each node that it cannot read",
+		promise: "A scan reports the path of each node that it cannot read",
 		name:    "a second call begins while one does not return", file: "monitor/eventcaller.go",
 		test: "TestFunctionThatBlocks",
 		old:  "	default:\n		return errBusy\n",

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	maxFound     = 2000 // findings of one look
+	maxFound     = 2000 // findings of one scan
 	maxText      = 500  // bytes of a finding's text
 	maxInMetrics = 20   // paths that a metric names
 )
 
-// findingKey identifies a finding. A look has one finding of each problem at each path.
+// findingKey identifies a finding. A scan has one finding of each problem at each path.
 type findingKey struct {
 	problem Problem
 	path    string
@@ -29,21 +29,21 @@ type findingKey struct {
 
 func (f Finding) key() findingKey { return findingKey{f.Problem, f.Path} }
 
-// lookResult is what one look has seen.
-type lookResult struct {
+// scanResult is what one scan has seen.
+type scanResult struct {
 	at        time.Time
 	without   []Problem
 	findings  map[findingKey]Finding
-	undecided map[findingKey]bool // problems that need more looks: their open findings stay as they are
+	undecided map[findingKey]bool // problems that need more scans: their open findings stay as they are
 	unread    []unreadPath
-	overflow  bool // the look found more than maxFound problems; the rest is not in findings
+	overflow  bool // the scan found more than maxFound problems; the rest is not in findings
 
 	survey  *survey.Survey
 	waiting []lockWaiters // the locks with waiters, those with the most first
 	items   []queueItems  // the longest queues first
 }
 
-// unreadPath is a path at and below which a look has not read an area.
+// unreadPath is a path at and below which a scan has not read an area.
 type unreadPath struct {
 	area survey.Part
 	path string
@@ -65,14 +65,14 @@ type queueItems struct {
 	held                 time.Duration
 }
 
-func newLookResult(at time.Time, without []Problem, seen *survey.Survey) *lookResult {
-	return &lookResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{},
+func newScanResult(at time.Time, without []Problem, seen *survey.Survey) *scanResult {
+	return &scanResult{at: at, without: without, findings: map[findingKey]Finding{}, undecided: map[findingKey]bool{},
 		survey: seen}
 }
 
 // addFinding adds a finding with this text, unless its problem is one of WithoutProblems or the
-// look has the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
-func (l *lookResult) addFinding(f Finding, format string, args ...any) {
+// scan has the finding already. It replaces bytes that are not UTF-8, since the record is JSON.
+func (l *scanResult) addFinding(f Finding, format string, args ...any) {
 	f.Text = stored.Shorten(fmt.Sprintf(format, args...), maxText)
 	f.Path, f.Node = stored.Text(f.Path), stored.Text(f.Node)
 	f.Since = reportjson.Time(f.Since)
@@ -87,7 +87,7 @@ func (l *lookResult) addFinding(f Finding, format string, args ...any) {
 
 // addUnread adds a finding for the path that the error says could not be read; path stands for it
 // if the error names none.
-func (l *lookResult) addUnread(area survey.Part, path string, err error) {
+func (l *scanResult) addUnread(area survey.Part, path string, err error) {
 	problem := ProblemUnread
 	var op *framework.OpError
 	if errors.As(err, &op) {
@@ -100,8 +100,8 @@ func (l *lookResult) addUnread(area survey.Part, path string, err error) {
 }
 
 // addUnreadOf is addUnread with the joined errors of a read behind the survey. It returns an error if
-// the whole look has failed.
-func (l *lookResult) addUnreadOf(ctx context.Context, area survey.Part, path string, err error) error {
+// the whole scan has failed.
+func (l *scanResult) addUnreadOf(ctx context.Context, area survey.Part, path string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -114,16 +114,16 @@ func (l *lookResult) addUnreadOf(ctx context.Context, area survey.Part, path str
 	return nil
 }
 
-// isUndecided reports whether a finding that the look has not seen may persist: the look has not
-// read its path, found too much, or needs more looks to decide.
-func (l *lookResult) isUndecided(k findingKey) bool {
+// isUndecided reports whether a finding that the scan has not seen may persist: the scan has not
+// read its path, found too much, or needs more scans to decide.
+func (l *scanResult) isUndecided(k findingKey) bool {
 	area := areaOf(k.problem)
 	return l.overflow || l.undecided[k] || l.isUnread(area, k.path) ||
 		(k.problem == ProblemSession || area == survey.Runs) && l.isUnread(area, "")
 }
 
-// isUnread reports whether the look has not read a path in an area, or with "" any path.
-func (l *lookResult) isUnread(area survey.Part, path string) bool {
+// isUnread reports whether the scan has not read a path in an area, or with "" any path.
+func (l *scanResult) isUnread(area survey.Part, path string) bool {
 	return slices.ContainsFunc(l.unread, func(u unreadPath) bool {
 		return u.area&area != 0 &&
 			(u.path == "/" || path == "" || path == u.path || strings.HasPrefix(path, u.path+"/"))
@@ -131,7 +131,7 @@ func (l *lookResult) isUnread(area survey.Part, path string) bool {
 }
 
 // sortedFindings returns the findings in the order of Problems, and then of paths.
-func (l *lookResult) sortedFindings() []Finding {
+func (l *scanResult) sortedFindings() []Finding {
 	all := make([]Finding, 0, len(l.findings))
 	for _, f := range l.findings {
 		all = append(all, f)
