@@ -46,6 +46,9 @@ func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framew
 // stop closes both. A service calls framework.Connect with the addresses of its ensemble, and a test
 // Start and Server.Member. MustConnect panics if ctx ends before there is a session.
 func MustConnect(ctx context.Context) (client *framework.Client, stop func()) {
+	if ctx.Err() != nil { // else it may connect nevertheless: the server is that fast
+		panic(context.Cause(ctx))
+	}
 	s, err := New()
 	if err != nil {
 		panic(err)
