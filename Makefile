@@ -24,8 +24,8 @@
 
 GO        ?= go
 MODULES   := ./... ./bench/compare/... ./examples/... ./redislock/... ./registry/registrygrpc/...
-# First the tests that wait most of the time, and the release, whose compilers have a low priority, so that the others run meanwhile.
-PKG       ?= ./internal/proof/faults ./internal/proof/chaos ./internal/proof/release $(MODULES)
+# First the tests that wait most of the time, so that the others run meanwhile.
+PKG       ?= ./internal/proof/faults ./internal/proof/chaos $(MODULES)
 FUZZTIME  ?= 10s
 SEED      ?= 1
 RUNS      ?= 1000
