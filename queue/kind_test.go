@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,10 +201,10 @@ func TestOnDeadIsToldEachReason(t *testing.T) {
 // call.
 func TestOnDeadIsToldOnce(t *testing.T) {
 	inEachOrder(t, func(t *testing.T, w *world, order Option) {
-		var calls int
+		var calls atomic.Int32
 		a := w.member("a", order, WithMaxAttempts(1), WithOnDead(func(DeadLetter) {
 			time.Sleep(time.Second)
-			calls++
+			calls.Add(1)
 			panic("no pager")
 		}))
 		a.put("x", "y")
@@ -216,9 +217,9 @@ func TestOnDeadIsToldOnce(t *testing.T) {
 		require.ErrorIs(t, d.Nack(t.Context(), 0, errors.New("lost session")), ErrLost)
 		a.link.BlackHole(false, false)
 		require.Len(t, a.dead(), 1)
-		require.Equal(t, 1, calls)
+		require.EqualValues(t, 1, calls.Load())
 		a.requireNone() // its attempt is used up
 		require.NoError(t, a.Close(t.Context()))
-		require.Equal(t, 2, calls)
+		require.EqualValues(t, 2, calls.Load())
 	})
 }
