@@ -47,6 +47,20 @@ func (r *rawClient) await() (wire.ReplyHeader, wire.Decoder) {
 	}
 }
 
+// event is the next frame, which must be a watch event.
+func (r *rawClient) event() wire.WatchEvent {
+	frame, err := r.frame()
+	require.NoError(r.st.t, err)
+	d := wire.NewDecoder(frame)
+	var head wire.ReplyHeader
+	head.Decode(&d)
+	require.Equal(r.st.t, int32(wire.XidNotify), head.Xid)
+	var e wire.WatchEvent
+	e.Decode(&d)
+	require.NoError(r.st.t, d.Err())
+	return wire.WatchEvent{Type: e.Type, Path: e.Path}
+}
+
 // mustCall is call for a request that must succeed.
 func (r *rawClient) mustCall(op wire.Op, body wire.Request) wire.Decoder {
 	head, d := r.call(op, body)

@@ -53,11 +53,19 @@ func (t *dataTree) copyForReads() *dataTree {
 	return out
 }
 
+// hasEvent reports whether the server will send an event of a node when it has caught up. That event
+// ends all the connection's watches of its kinds on the node, also those that are set until then.
+func (v *laggingView) hasEvent(path string, types ...wire.EventType) bool {
+	return slices.ContainsFunc(v.events, func(e event) bool { return e.path == path && slices.Contains(types, e.typ) })
+}
+
 // addMissedData handles a new watch on data or existence. If the node has changed since the view,
-// it adds the watch's event to the view and returns true. Otherwise the caller sets the watch.
+// it adds the watch's event to the view, unless it is there, and returns true. Otherwise the caller
+// sets the watch.
 func (v *laggingView) addMissedData(path string, now *dataTree) bool {
 	then, n := v.tree.findNode(path), now.findNode(path)
 	switch {
+	case v.hasEvent(path, wire.EventNodeCreated, wire.EventNodeDeleted, wire.EventNodeDataChanged):
 	case then == nil && n == nil, then != nil && n != nil && then.mzxid == n.mzxid:
 		return false
 	case n == nil:
@@ -76,6 +84,7 @@ func (v *laggingView) addMissedData(path string, now *dataTree) bool {
 func (v *laggingView) addMissedChildren(path string, now *dataTree) bool {
 	then, n := v.tree.findNode(path), now.findNode(path)
 	switch {
+	case v.hasEvent(path, wire.EventNodeChildrenChanged, wire.EventNodeDeleted):
 	case then == nil, n != nil && then.pzxid == n.pzxid && then.czxid == n.czxid:
 		return false
 	case n == nil, then.czxid != n.czxid:

@@ -150,6 +150,37 @@ func TestSkewedClockStampsNodesAndExpiresTTLNodes(t *testing.T) {
 	})
 }
 
+// A follower that applies a change ends the watch that it has by then, also one that was set in place
+// of an earlier one after the change was committed.
+func TestAnEventThatWaitsForALaggingServerEndsLaterWatches(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
+		a, b := st.joinClient("a"), st.joinClient("b")
+		b.mustCall(wire.OpCreate, createRequest("/n", "", 0))
+		watch := func() {
+			head, _ := a.call(wire.OpExists, &wire.WatchRequest{Path: "/item", Watch: true})
+			require.Equal(t, wire.NoNode, head.Err)
+			d := a.mustCall(wire.OpGetChildren, &wire.WatchRequest{Path: "/n", Watch: true})
+			require.Empty(t, d.Strings())
+		}
+		catchUp, err := s.Lag(a.session)
+		require.NoError(t, err)
+		watch()
+		for _, path := range []string{"/item", "/n/child"} {
+			b.mustCall(wire.OpCreate, createRequest(path, "", 0))
+			b.mustCall(wire.OpDelete, &wire.NumberRequest{Path: path, Number: -1})
+		}
+		watch()
+		require.Empty(t, s.Watches())
+		catchUp()
+		for _, e := range []wire.WatchEvent{
+			{Type: wire.EventNodeCreated, Path: "/item"}, {Type: wire.EventNodeChildrenChanged, Path: "/n"},
+		} {
+			require.Equal(t, e, a.event())
+		}
+		require.Empty(t, s.Watches())
+	})
+}
+
 func TestLaggingServerAnswersFromItsState(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, b := st.joinClient("a"), st.joinClient("b")
@@ -176,24 +207,14 @@ func TestLaggingServerAnswersFromItsState(t *testing.T) {
 		require.Equal(t, before.Zxid, after.Zxid)
 
 		a.send(wire.OpSync, &wire.PathRequest{Path: "/"})
-		var events []wire.WatchEvent
-		for {
-			frame, err := a.frame()
-			require.NoError(t, err)
-			d := wire.NewDecoder(frame)
-			var head wire.ReplyHeader
-			if head.Decode(&d); head.Xid != wire.XidNotify {
-				require.Greater(t, head.Zxid, before.Zxid)
-				break
-			}
-			var e wire.WatchEvent
-			e.Decode(&d)
-			events = append(events, wire.WatchEvent{Type: e.Type, Path: e.Path})
-		}
-		require.Equal(t, []wire.WatchEvent{
+		for _, e := range []wire.WatchEvent{
 			{Type: wire.EventNodeDataChanged, Path: "/n"}, {Type: wire.EventNodeDeleted, Path: "/gone"},
 			{Type: wire.EventNodeChildrenChanged, Path: "/n"},
-		}, events)
+		} {
+			require.Equal(t, e, a.event())
+		}
+		synced, _ := a.await()
+		require.Greater(t, synced.Zxid, before.Zxid)
 		require.Equal(t, "2", read("/n"))
 		b.mustCall(wire.OpSetData, &wire.SetDataRequest{Path: "/n", Data: []byte("3"), Version: -1})
 		require.Equal(t, "2", read("/n"), "the server lags behind again")
