@@ -234,8 +234,16 @@ func (ws *sharedWatches) onReconnect() {
 	}
 }
 
-// endWithEvent hands an event, with the client's path, to all waiters. Guarded by watches.mu.
+// endWithEvent ends the server's watch, and hands its event to all waiters. Guarded by watches.mu.
 func (e *watchEntry) endWithEvent(ev Event) {
+	e.tellWaiters(ev)
+	e.armed, e.removable = false, false
+	e.forgetIfUnused()
+}
+
+// tellWaiters hands an event, with the client's path, to all waiters, which ends their waits.
+// Guarded by watches.mu.
+func (e *watchEntry) tellWaiters(ev Event) {
 	ev.Path = e.watches.caller.ns.clientPath(e.key.full)
 	for w := range e.waiting {
 		if w.tell != nil {
@@ -245,8 +253,6 @@ func (e *watchEntry) endWithEvent(ev Event) {
 		}
 	}
 	clear(e.waiting)
-	e.armed, e.removable = false, false
-	e.forgetIfUnused()
 }
 
 // watchReads are the requests that set a watch of each kind.
@@ -307,8 +313,10 @@ func (e *watchEntry) recordOutcome(err error) {
 		e.forgetIfUnused()
 	case errors.Is(err, ErrNoNode):
 		e.endWithEvent(Event{Kind: NodeDeleted})
-	default:
-		e.endWithEvent(Event{Err: err})
+	default: // the watch of an earlier request may still be there
+		e.tellWaiters(Event{Err: err})
+		e.scheduleRemoval()
+		e.forgetIfUnused()
 	}
 }
 

@@ -146,6 +146,42 @@ func TestAnswerBehindEventLeavesNoWatch(t *testing.T) {
 	})
 }
 
+// TestThrottledReadBehindAnEventLeavesNoWatch: the event of a watch that was there before ends a
+// wait before the wait's answer comes. The servers throttle the request of another wait, which began
+// in between.
+func TestThrottledReadBehindAnEventLeavesNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, zk := t.Context(), zktest.Start(t)
+		m := zk.Member(t, "a", config)
+		a, b := session(t, m), session(t, zk.Member(t, "b", config))
+		require.NoError(t, b.Create(ctx, "/n", nil, framework.Persistent))
+		_, _, data, err := a.WatchData(ctx, "/n")
+		require.NoError(t, err)
+		m.Link.Delay(10 * time.Millisecond)
+		asked := 0
+		throttled := zk.Throttle(1, zktest.Match{Op: zktest.OpExists, Func: func(zktest.Request) bool {
+			asked++
+			return asked == 2
+		}})
+		first := make(chan error, 1)
+		go func() {
+			_, _, err := a.WatchExists(ctx, "/n")
+			first <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, b.Delete(ctx, "/n", framework.AnyVersion))
+		<-data.C() // the answer follows
+		_, there, err := a.WatchExists(ctx, "/n")
+		require.ErrorIs(t, err, framework.ErrNoNode)
+		require.ErrorIs(t, <-first, framework.ErrNoNode)
+		<-throttled.Hit()
+		there.Stop()
+		time.Sleep(timeout)
+		require.Empty(t, zk.Watches())
+		require.Zero(t, framework.WatchEntries(a))
+	})
+}
+
 // TestRemovalThatServersThrottleIsRepeated: a throttled removal leaves a watch for a while only.
 func TestRemovalThatServersThrottleIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
