@@ -11,12 +11,16 @@ import (
 var ErrNoLeader = errors.New("no leader")
 
 // Why a term ended, beside the loss of its session, its node or its client, locks.ErrReleased
-// (Resign), locks.ErrMaxHold (WithMaxTerm) and framework.ErrSuspended (WithStepDown).
+// (Resign) and locks.ErrMaxHold (WithMaxTerm).
 var (
 	// ErrTransferred is the cause of a term's end when it was handed to another candidate.
 	ErrTransferred = errors.New("leadership was handed on")
 	// ErrUnhealthy is the cause of a term's end when the check of WithHealth failed.
 	ErrUnhealthy = errors.New("not healthy")
+	// ErrDisconnected is the cause of a term's end when the connection was lost, with
+	// WithStepDown(AtSuspended). It is no framework.ErrSuspended: that says of a write that its outcome
+	// is unknown and that the next try waits for the connection, but the term's guard is refused.
+	ErrDisconnected = errors.New("the connection was lost")
 )
 
 // ErrStop is what the function given to Lead returns to end Lead without an error.
@@ -40,8 +44,5 @@ func (e *permanentError) Unwrap() error { return e.err }
 // errMaxTerm is the cause of the end of a term that has lasted as long as WithMaxTerm allows.
 var errMaxTerm = failure.KindOf(locks.ErrMaxHold, "the term has lasted as long as it may")
 
-// Kinds of errors of package framework, with texts of their own.
-var (
-	errDisconnected = failure.KindOf(failure.ErrSuspended, "the connection was lost")
-	errNoCandidate  = failure.KindOf(failure.ErrNotFound, "no such candidate")
-)
+// errNoCandidate is a framework.ErrNotFound with a text of its own.
+var errNoCandidate = failure.KindOf(failure.ErrNotFound, "no such candidate")

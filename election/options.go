@@ -139,8 +139,8 @@ const (
 	// AtLeaseEnd: when the session's proof of life ends. A short interruption ends no term. The
 	// default.
 	AtLeaseEnd StepDown = iota
-	// AtSuspended: as soon as the client knows that the connection is gone, with
-	// framework.ErrSuspended as the cause, as in Apache Curator's LeaderLatch.
+	// AtSuspended: as soon as the client knows that the connection is gone, with ErrDisconnected as
+	// the cause, as in Apache Curator's LeaderLatch.
 	AtSuspended
 )
 

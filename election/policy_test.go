@@ -319,7 +319,7 @@ func TestAFailedLeaderIsNotKeptForTheLeastTime(t *testing.T) {
 }
 
 func TestStepDown(t *testing.T) {
-	for when, wants := range map[election.StepDown]error{election.AtSuspended: framework.ErrSuspended,
+	for when, wants := range map[election.StepDown]error{election.AtSuspended: election.ErrDisconnected,
 		election.AtLeaseEnd: framework.ErrSessionLost} {
 		in(t, func(t *testing.T, w *world) {
 			a := w.member("a")
@@ -330,7 +330,7 @@ func TestStepDown(t *testing.T) {
 			time.Sleep(time.Second)
 			require.Equal(t, when == election.AtSuspended, first.Err() != nil)
 			if when == election.AtSuspended {
-				require.ErrorIs(t, got(t, ended), framework.ErrSuspended)
+				require.ErrorIs(t, got(t, ended), election.ErrDisconnected)
 				first = got(t, began)
 				require.EqualValues(t, 2, first.Number(), "it leads again by itself")
 			}
@@ -356,10 +356,36 @@ func TestALeaderStepsDownHoweverSoonTheConnectionIsBack(t *testing.T) {
 			time.Sleep(time.Minute)
 			a.link.Reset()
 			time.Sleep(time.Minute)
-			require.ErrorIs(t, term.Err(), framework.ErrSuspended)
+			require.ErrorIs(t, term.Err(), election.ErrDisconnected)
 			require.NoError(t, term.Resign(t.Context()))
 		})
 	}
+}
+
+// TestWritesOfALeaderThatSteppedDownFail: such a write was not sent, and no next try can succeed. So
+// it does not say that its outcome is unknown, and Update does not try again.
+func TestWritesOfALeaderThatSteppedDownFail(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a")
+		term, err := election.New(a.client, path, election.WithStepDown(election.AtSuspended)).Campaign(t.Context())
+		require.NoError(t, err)
+		a.link.Reset()
+		<-term.Context().Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for name, write := range map[string]func() error{
+			"Update": func() error { return term.Update(ctx, election.Metadata{"a": "b"}) },
+			"Multi": func() error {
+				_, err := a.client.Multi(ctx, term.Guard(), framework.CreateOp("/n", nil, framework.Persistent))
+				return err
+			},
+		} {
+			err := write()
+			require.ErrorIs(t, err, election.ErrDisconnected, name)
+			require.NotErrorIs(t, err, framework.ErrSuspended, name)
+		}
+		require.NoError(t, term.Resign(t.Context()))
+	})
 }
 
 func TestIdleCandidatesAskNothing(t *testing.T) {

@@ -118,7 +118,7 @@ func TestALeaderThatIsDisconnectedWhenItsTermBeginsStepsDown(t *testing.T) {
 		}
 		term, err := election.New(m.Client, path, election.WithStepDown(election.AtSuspended)).Campaign(t.Context())
 		require.NoError(t, err)
-		require.ErrorIs(t, term.Err(), framework.ErrSuspended)
+		require.ErrorIs(t, term.Err(), election.ErrDisconnected)
 	})
 }
 

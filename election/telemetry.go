@@ -79,7 +79,7 @@ func reasonOf(err error) string {
 	}{
 		{locks.ErrReleased, "resigned"}, {ErrTransferred, "transferred"}, {errMaxTerm, "over"},
 		{ErrUnhealthy, "unhealthy"},
-		{errDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"},
+		{ErrDisconnected, "disconnected"}, {framework.ErrSessionLost, "session lost"},
 		{framework.ErrNodeGone, "node deleted"},
 		{framework.ErrClosed, "closed"},
 	} {

@@ -47,7 +47,7 @@ type Term struct {
 }
 
 // Context is done when the term has ended. Its cause wraps locks.ErrReleased, ErrTransferred,
-// locks.ErrMaxHold, ErrUnhealthy, framework.ErrSuspended, framework.ErrSessionLost,
+// locks.ErrMaxHold, ErrUnhealthy, ErrDisconnected, framework.ErrSessionLost,
 // framework.ErrNodeGone or framework.ErrClosed. It carries the values of the context that Campaign
 // got, and does not end with that one.
 func (t *Term) Context() context.Context { return t.life.Context() }
@@ -152,7 +152,7 @@ func (t *Term) watchForReasonsToEnd() {
 
 func (t *Term) stepDownUnlessConnected(state framework.State) {
 	if state != framework.Connected {
-		t.endTerm(fmt.Errorf("%w: the session is %v", errDisconnected, state))
+		t.endTerm(fmt.Errorf("%w: the session is %v", ErrDisconnected, state))
 	}
 }
 

@@ -18,7 +18,7 @@ var budget = map[string]int{
 	"codec":                 4,
 	"framework":             185,
 	"locks":                 105,
-	"election":              50,
+	"election":              51,
 	"scheduler":             114,
 	"queue":                 124,
 	"barrier":               47,
