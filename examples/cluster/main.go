@@ -55,8 +55,8 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	if err := o.checkDuration(j.timeout); err != nil {
 		return err
 	}
-	j.Marked(time.Now(), " ", "%d members on %s, below %s, session timeout %v", o.members, env.Name(), env.Config.Root,
-		j.timeout)
+	j.Marked(time.Now(), " ", "%d members on %s, session timeout %v", o.members, env.Name(), j.timeout)
+	j.Marked(time.Now(), " ", "their nodes are below %s", env.Config.Root)
 	members := demo.NewChildren[event](demo.Environment(env.Config, o.watchdog))
 	defer members.Stop()
 	for n := range o.members {

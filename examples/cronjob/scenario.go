@@ -164,8 +164,9 @@ func (s *scenario) report(ctx context.Context, o *office) error {
 			state.Fired, len(seen), state.Missed)
 	}
 	fmt.Fprintf(s.out, "\nSummary\n  %d nights were due\n  %d were run: the books of each were closed once\n"+
-		"  %d were missed, and are recorded\nThe offices were closed for three nights. The office that opens next makes up\n"+
-		"for the last of them if it opens soon enough, as the job's misfire policy says.\n",
+		"  %d were missed, and are recorded\n\nHeld: no night was closed twice, and none is unaccounted for.\n"+
+		"All offices were closed for three nights. The one that opens next makes up for\n"+
+		"the last of them if it opens soon enough, as the job's misfire policy says.\n",
 		due, state.Fired, due-state.Fired)
 	return nil
 }

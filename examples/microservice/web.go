@@ -31,11 +31,11 @@ func (r *replica) help(w http.ResponseWriter, asked *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "%s, a replica of the shop. Try:\n\n", r.client.Config().Identity)
 	for _, try := range [][2]string{{"curl -L -X POST http://%s/orders", "the next number, from the leader"},
-		{"curl http://%s/status", "whether this replica leads, and the leader's address"},
-		{"curl http://%s/readyz", "whether this replica is ready, and if not, why"},
-		{"curl http://%s/metrics", "this replica's metrics, for Prometheus"},
-		{"http://%s/lockstep/", "a web page of locks, jobs, queues and workflows, for a browser"}} {
-		fmt.Fprintf(w, "  %-48s %s\n", fmt.Sprintf(try[0], asked.Host), try[1])
+		{"curl http://%s/status", "who leads, and if this one does"},
+		{"curl http://%s/readyz", "if this one is ready, or why not"},
+		{"curl http://%s/metrics", "its metrics, for Prometheus"},
+		{"http://%s/lockstep/", "the web page, for a browser"}} {
+		fmt.Fprintf(w, "  %-45s %s\n", fmt.Sprintf(try[0], asked.Host), try[1])
 	}
 }
 
