@@ -316,11 +316,12 @@ func TestLatchWaitReadsAfterSync(t *testing.T) {
 		l := barrier.NewLatch(m.Client, path, 1)
 		require.NoError(t, l.CountDown(t.Context(), "x"))
 		var synced, looked bool
-		defer w.Observe(func(r zktest.Request) {
+		stop := w.Observe(func(r zktest.Request) {
 			looked = looked || r.Op == zktest.OpExists && strings.HasPrefix(r.Path, path+"/at/")
 			synced = synced || !looked && isSync(r)
-		})()
+		})
 		require.NoError(t, l.Wait(t.Context()))
+		stop()
 		require.True(t, looked && synced)
 	})
 }

@@ -217,6 +217,7 @@ func TestALeaderThatIsCutOffStopsBeforeTheNextLeads(t *testing.T) {
 			how(a.link)
 			term, err := b.Campaign(t.Context())
 			require.NoError(t, err)
+			synctest.Wait() // nothing else orders the read of stopped behind the write: a is cut off
 			require.False(t, stopped.IsZero())
 			require.Greater(t, time.Since(stopped), time.Duration(0))
 			require.NoError(t, term.Err())

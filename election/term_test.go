@@ -87,10 +87,11 @@ func TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited(t *testing.T) {
 		late.Cancel()
 		time.Sleep(time.Minute)
 		var synced bool
-		defer w.Observe(func(r zktest.Request) {
+		stop := w.Observe(func(r zktest.Request) {
 			synced = synced || r.Op == zktest.OpMulti && !r.Writes()
-		})()
+		})
 		require.NoError(t, term.Update(t.Context(), old))
+		stop()
 		require.True(t, synced, "the server may lag behind")
 		leader, err := m.Leader(t.Context())
 		require.NoError(t, err)

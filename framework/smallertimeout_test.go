@@ -94,6 +94,7 @@ func TestASilentServerIsLeftAfterAPartOfTheGrantedTimeout(t *testing.T) {
 		link.Reset()
 		time.Sleep(20 * time.Second)
 		link.Heal()
+		require.NoError(t, m.Close(t.Context())) // nothing dials after that
 		require.Greater(t, len(dials), 3)
 		require.LessOrEqual(t, dials[2].Sub(dials[1]), 2500*time.Millisecond)
 	})

@@ -136,7 +136,6 @@ func TestTransactionSizeIsBounded(t *testing.T) {
 			}
 			most = max(most, n)
 		})
-		defer stop()
 		m.link.Delay(100 * time.Millisecond)
 		var puts []*Pending
 		for range 9 {
@@ -145,6 +144,7 @@ func TestTransactionSizeIsBounded(t *testing.T) {
 		for _, p := range puts {
 			require.NoError(t, p.Wait(t.Context()))
 		}
+		stop()
 		require.Equal(t, 2, most, "of 200 kB each")
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/ui"
@@ -213,7 +214,7 @@ func testRunActions(t *testing.T) {
 func TestActionsAreRecorded(t *testing.T) { synctest.Test(t, testActionsAreRecorded) }
 
 func testActionsAreRecorded(t *testing.T) {
-	var log strings.Builder
+	var log logtest.Buffer
 	zk := zktest.Start(t)
 	client := zk.Member(t, "page", framework.Config{}, framework.WithLogger(slog.New(slog.NewTextHandler(&log,
 		nil)))).Client
