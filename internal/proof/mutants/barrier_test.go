@@ -77,7 +77,7 @@ var barrierMutants = []mutant{
 		new:  "if seen.czxid < 0 {",
 	},
 	{
-		promise: "One member too many gets ErrTooMany",
+		promise: "One member too many gets `ErrTooMany`",
 		name:    "a round takes any members",
 		file:    "barrier/roundwait.go", test: "TestTooManyIsReportedAfterUnseenRound",
 		old: "\tslices.SortFunc(numbers, func(x, y int32) int { return cmp.Compare(x-y, 0) })\n",

@@ -59,7 +59,7 @@ var cmdMutants = []mutant{
 		new: "unread = nil\n",
 	},
 	{
-		promise: "An item that is given back by `Return` counts no attempt",
+		promise: "An item that a consumer gives back with `Return` counts no attempt",
 		name:    "Ctrl-C ends the command alone", file: "internal/cli/hold/runner.go",
 		pkg: "./cmd/lockstep", test: "TestCtrlCEndsTheProgramWithItsCommand",
 		old: "\t\t\tcli.RaiseAndWait(ctx, s)\n", new: "",

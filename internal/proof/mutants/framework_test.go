@@ -339,7 +339,7 @@ var frameworkMutants = []mutant{
 		new:  "if c.List && create.lookedUp != nil && false {",
 	},
 	{
-		promise: "All nodes of a session that has ended disappear together",
+		promise: "When a session ends, all its nodes disappear together",
 		name:    "a node of a session that has ended is deleted before the others", file: "framework/primitives.go",
 		test: "TestEndedSessionDeletesNoSingleNode",
 		old:  "s.ctx.Err() != nil || !s.tasks.Begin()", new: "!s.tasks.Begin()",

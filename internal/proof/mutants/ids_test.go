@@ -17,7 +17,7 @@ var idsMutants = []mutant{
 		new:  "c.encodeNumber(after), 0*version+framework.AnyVersion)",
 	},
 	{
-		promise: "A counter has Curator's bytes",
+		promise: "A counter is stored in Curator's bytes",
 		name:    "write markers of the living are deleted", file: "ids/counter.go", test: "TestOldMarkersAreDeleted",
 		old: "> markerAge {",
 		new: "> markerAge/1000 {",
