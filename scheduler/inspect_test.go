@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,14 +150,19 @@ func TestUnexplainedTicksOfServedJobAreOverdue(t *testing.T) {
 
 func TestInspectFindsFailedAndMissedRuns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		fail := errors.New("disk full")
+		var mended atomic.Bool
 		look := w.member("look", nil)
-		a := w.start("a", one(Job{Spec: "0 * * * *", Run: func(context.Context, Run) error { return fail }}))
+		a := w.start("a", one(Job{Spec: "0 * * * *", Run: func(context.Context, Run) error {
+			if mended.Load() {
+				return nil
+			}
+			return errors.New("disk full")
+		}}))
 		time.Sleep(61 * time.Minute)
 		r, problems := look.problems(t, "j")
 		require.Equal(t, []Problem{ProblemFailed}, problems)
 		require.Equal(t, "the latest run failed: disk full", r.Findings[0].Text)
-		fail = nil
+		mended.Store(true)
 		time.Sleep(time.Hour)
 		_, problems = look.problems(t, "j")
 		require.Empty(t, problems)
