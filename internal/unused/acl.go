@@ -42,7 +42,9 @@ func (f *finder) findOwnACLs(ctx context.Context) error {
 	return nil
 }
 
-// readACLs reads ACLs, and leaves out those of nodes that are deleted meanwhile or may not be read.
+// readACLs reads ACLs, and leaves out those that may not be read and those of nodes that are gone by
+// now. It records which nodes are gone: a semaphore without one of its directories is a leftover all
+// the same.
 func (f *finder) readACLs(ctx context.Context, paths []string) (map[string][]framework.ACL, error) {
 	var mu sync.Mutex
 	acls := map[string][]framework.ACL{}
@@ -58,7 +60,9 @@ func (f *finder) readACLs(ctx context.Context, paths []string) (map[string][]fra
 				f.found.Refused = append(f.found.Refused, path)
 			case err == nil:
 				acls[path] = acl
-			case !errors.Is(err, framework.ErrNoNode):
+			case errors.Is(err, framework.ErrNoNode):
+				f.nodes[path] = framework.Node{Err: err}
+			default:
 				return err
 			}
 			return nil

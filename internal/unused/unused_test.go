@@ -230,6 +230,51 @@ func TestServersDeleteAContainerMeanwhile(t *testing.T) {
 	})
 }
 
+// TestASemaphoreIsFoundWhileAContainerGoes: after any of the reads the servers delete an empty
+// directory of the semaphore by themselves.
+func TestASemaphoreIsFoundWhileAContainerGoes(t *testing.T) {
+	gone := true
+	for after := 1; gone; after++ {
+		in(t, func(t *testing.T, w *world) {
+			w.put("/gpu/permits", `{"v":1,"declared":4,"permits":4}`)
+			require.NoError(t, w.admin.MakeDirs(t.Context(), "/gpu/leases"))
+			own, other := w.admin.Status().SessionID, w.member("other")
+			_, err := other.Session(t.Context())
+			require.NoError(t, err)
+			w.admin.Link.Delay(100 * time.Millisecond)
+			reads, found, ended := make(chan struct{}, 100), make(chan struct{}), make(chan struct{})
+			defer w.zk.Observe(func(r zktest.Request) {
+				if r.Session == own && r.Op == zktest.OpMultiRead {
+					reads <- struct{}{}
+				}
+			})()
+			go func() {
+				defer close(ended)
+				for range after {
+					select {
+					case <-reads:
+					case <-found:
+						return
+					}
+				}
+				if err := other.Delete(t.Context(), "/gpu/leases", framework.AnyVersion); err != nil {
+					t.Error(err)
+				}
+			}()
+			l := w.one("/", Semaphore)
+			close(found)
+			<-ended
+			_, there := w.zk.Node("/gpu/leases")
+			gone = !there
+			if err := w.delete(l); err != nil {
+				require.ErrorIs(t, err, ErrChanged)
+				require.NoError(t, w.delete(w.one("/", Semaphore)))
+			}
+		})
+		require.True(t, gone || after > 2, "Find reads nodes after it has listed them")
+	}
+}
+
 // TestNodeCreatedAnewStays: a node that was created again stays, although it has the version of the
 // former one.
 func TestNodeCreatedAnewStays(t *testing.T) {
