@@ -120,6 +120,9 @@ func TestCleanOnRealServers(t *testing.T) {
 		return state == "deleted"
 	})
 	require.NoError(t, held.Err())
+	session, err := c.Session(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, session.Sync(t.Context(), "/lockstep/locks"), "its server may be behind that of lockstep")
 	again, err := locks.NewSemaphore(c, "/lockstep/locks/gpu", 3).Lock(t.Context())
 	require.NoError(t, err, "another number of permits, since nobody uses the former one")
 	require.NotContains(t, s.cleaned(0, "-y"), "/lockstep/locks/gpu")
