@@ -89,6 +89,11 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 		) iter.Seq2[config.Snapshot[tree], error] {
 			return config.NewTree[tree](c, []string{"/tree"}).Follow(ctx)
 		}),
+		"framework.FollowState": func(ctx context.Context, c *framework.Client) error {
+			for range c.FollowState(ctx) { //nolint:revive // read to its end
+			}
+			return nil
+		},
 		"framework.Follow": follow(func(ctx context.Context, c *framework.Client,
 		) iter.Seq2[framework.NodeValue, error] {
 			return c.Follow(ctx, "/value")

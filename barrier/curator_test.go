@@ -36,7 +36,7 @@ func TestCuratorsLayout(t *testing.T) {
 			c := enter(t, t.Context(), bs[2])
 			rs := []*barrier.Round{a.round(), b.round(), c.round()}
 			n, _ := w.Node(path + "/ready")
-			require.Equal(t, zktest.Persistent, n.Kind)
+			require.Equal(t, zktest.Persistent, n.Mode)
 			x, y := leave(t.Context(), rs[0]), leave(t.Context(), rs[1])
 			time.Sleep(time.Hour)
 			require.False(t, x.over() || y.over())

@@ -45,7 +45,7 @@ func TestAGateIsRaisedAndLowered(t *testing.T) {
 			require.NoError(t, b.Raise(t.Context()), "it is up and stays so")
 			require.True(t, up(t, b))
 			n, _ := w.Node(path)
-			require.Equal(t, zktest.Persistent, n.Kind)
+			require.Equal(t, zktest.Persistent, n.Mode)
 			first, firstErr := wait(a)
 			second, secondErr := wait(b)
 			time.Sleep(time.Hour)

@@ -44,7 +44,7 @@ func TestTheNodesOfBarriersAndLatches(t *testing.T) {
 		var lines []string
 		for _, root := range []string{"/b", "/l"} {
 			for _, n := range w.Tree(root) {
-				lines = append(lines, strings.TrimSpace(fmt.Sprint(n.Path, " ", n.Kind, " ", string(n.Data))))
+				lines = append(lines, strings.TrimSpace(fmt.Sprint(n.Path, " ", n.Mode, " ", string(n.Data))))
 			}
 		}
 		got := strings.Join(lines, "\n")

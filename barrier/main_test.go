@@ -75,7 +75,7 @@ func (w *world) in() string {
 func (w *world) nobody() {
 	w.t.Helper()
 	for _, n := range w.Tree("/") {
-		require.NotEqual(w.t, zktest.Ephemeral, n.Kind, n.Path)
+		require.NotEqual(w.t, zktest.Ephemeral, n.Mode, n.Path)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestTheLayoutIsLeaderLatchs(t *testing.T) {
 		require.Regexp(t, `^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-latch-\d{10}$`, names[0])
 		n, _ := w.Node(znode.Join(path, names[0]))
 		require.Equal(t, "the id", string(n.Data))
-		require.Equal(t, zktest.Ephemeral, n.Kind)
+		require.Equal(t, zktest.Ephemeral, n.Mode)
 	})
 }
 

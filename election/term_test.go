@@ -46,7 +46,7 @@ func TestTermsAreCounted(t *testing.T) {
 		}
 		node, ok := w.Node(path + "~term")
 		require.True(t, ok)
-		require.Equal(t, zktest.Persistent, node.Kind)
+		require.Equal(t, zktest.Persistent, node.Mode)
 		time.Sleep(time.Hour) // the directory is removed, the number stays
 		require.EqualValues(t, 6, a.lead(t).Number())
 	})

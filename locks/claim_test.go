@@ -42,7 +42,7 @@ func TestAClaimIsOneEphemeralNode(t *testing.T) {
 		require.Equal(t, l.Token(), n.Stat.Czxid)
 		require.Equal(t, "m", ownerIn(t, n.Data).Owner)
 		dir, _ := w.zk.Node("/desks")
-		require.Equal(t, zktest.Container, dir.Kind)
+		require.Equal(t, zktest.Container, dir.Mode)
 		refusedSoon(t, claim())
 		released(t, l)
 		again := held(t, t.Context(), claim())

@@ -145,20 +145,20 @@ func TestLockCreatesDocumentedLayout(t *testing.T) {
 	const uuid = `_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-`
 	for _, c := range []struct {
 		make  func(c *framework.Client) locks.Locker
-		nodes map[string]zktest.Kind
+		nodes map[string]zktest.Mode
 	}{
 		{func(c *framework.Client) locks.Locker { return locks.NewMutex(c, path) },
-			map[string]zktest.Kind{path: zktest.Container, path + "/" + uuid + `lock-\d{10}`: zktest.Ephemeral}},
+			map[string]zktest.Mode{path: zktest.Container, path + "/" + uuid + `lock-\d{10}`: zktest.Ephemeral}},
 		{func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path) },
-			map[string]zktest.Kind{path: zktest.Container, path + "/" + uuid + `__WRIT__\d{10}`: zktest.Ephemeral}},
+			map[string]zktest.Mode{path: zktest.Container, path + "/" + uuid + `__WRIT__\d{10}`: zktest.Ephemeral}},
 		{func(c *framework.Client) locks.Locker { return locks.NewRWLock(c, path).RLocker() },
-			map[string]zktest.Kind{path: zktest.Container, path + "/" + uuid + `__READ__\d{10}`: zktest.Ephemeral}},
+			map[string]zktest.Mode{path: zktest.Container, path + "/" + uuid + `__READ__\d{10}`: zktest.Ephemeral}},
 		{func(c *framework.Client) locks.Locker { return locks.NewSemaphore(c, path, 1) },
-			map[string]zktest.Kind{path: zktest.Container, path + "/locks": zktest.Container,
+			map[string]zktest.Mode{path: zktest.Container, path + "/locks": zktest.Container,
 				path + "/leases":  zktest.Container,
 				path + "/permits": zktest.Persistent, path + "/leases/" + uuid + `lease-\d{10}`: zktest.Ephemeral}},
 		{func(c *framework.Client) locks.Locker { return locks.NewClaim(c, path) },
-			map[string]zktest.Kind{path: zktest.Ephemeral}},
+			map[string]zktest.Mode{path: zktest.Ephemeral}},
 	} {
 		in(t, func(t *testing.T, w *world) {
 			held(t, t.Context(), c.make(w.member("m").Client))
@@ -169,7 +169,7 @@ func TestLockCreatesDocumentedLayout(t *testing.T) {
 				for pattern, kind := range c.nodes {
 					if regexp.MustCompile("^" + pattern + "$").MatchString(n.Path) {
 						known = true
-						require.Equal(t, kind, n.Kind, n.Path)
+						require.Equal(t, kind, n.Mode, n.Path)
 						require.Equal(t, kind == zktest.Container, len(n.Data) == 0, n.Path)
 					}
 				}
@@ -186,11 +186,11 @@ func TestNodesGetTheConfiguredACLs(t *testing.T) {
 		cfg.ACL = []framework.ACL{{Perms: framework.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
 		cfg.ParentACL = append(framework.Open(), cfg.ACL...)
 		l := held(t, t.Context(), kind.make(w.zk.Member(t, "m", cfg).Client))
-		seen := map[zktest.Kind]bool{}
+		seen := map[zktest.Mode]bool{}
 		for _, n := range w.zk.Tree("/locks") {
-			seen[n.Kind] = true
+			seen[n.Mode] = true
 			want := cfg.ACL
-			if n.Kind == zktest.Container {
+			if n.Mode == zktest.Container {
 				want = cfg.ParentACL
 			}
 			require.Len(t, n.ACL, len(want), n.Path)

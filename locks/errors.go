@@ -36,7 +36,7 @@ type PermitsError struct {
 }
 
 func (e *PermitsError) Error() string {
-	return fmt.Sprintf("%v: %s has %d, %d were given; use %d, or change what is stored with Resize of a Semaphore that "+
+	return fmt.Sprintf("%v: %s has %d, %d were given; use %d, or change what is stored with SetLimit of a Semaphore that "+
 		"is made with %d", errStoredPermits, e.Path, e.Stored, e.Given, e.Stored, e.Stored)
 }
 

@@ -138,7 +138,7 @@ func TestInspectASemaphore(t *testing.T) {
 		require.Equal(t, 4, r.Count)
 		require.Empty(t, r.Others)
 
-		require.NoError(t, sem("two").Resize(t.Context(), 5))
+		require.NoError(t, sem("two").SetLimit(t.Context(), 5))
 		require.Equal(t, []string{"two", "one"}, ask.now())
 		require.Equal(t, 5, inspect(t, observer, path).Permits)
 		ask.release("two", "one")

@@ -185,7 +185,7 @@ func (l *permitLimit) checkNotReplaced(ctx context.Context, s *framework.Session
 // permitRecord is the number of permits that a semaphore's members agree on, stored as JSON.
 type permitRecord struct {
 	// Declared is the number that the members were made with, Permits the number since the last
-	// Resize.
+	// SetLimit.
 	Declared int `json:"declared"`
 	Permits  int `json:"permits"`
 

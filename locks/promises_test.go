@@ -81,7 +81,7 @@ func TestPermitsAreTakenAtTheirPresentNumber(t *testing.T) {
 				asked <- err
 			}()
 			time.Sleep(time.Duration(step) * 200 * time.Millisecond)
-			require.NoError(t, locks.NewSemaphore(quick.Client, pool, 2).Resize(t.Context(), 1))
+			require.NoError(t, locks.NewSemaphore(quick.Client, pool, 2).SetLimit(t.Context(), 1))
 			time.Sleep(20 * time.Second)
 			mu.Lock()
 			order := strings.Join(done, " ")

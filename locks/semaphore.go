@@ -91,7 +91,7 @@ func (p permitLocker) TryLock(ctx context.Context) (*Lease, error) {
 }
 
 // Limit is the number of permits at present. It creates <path>/permits if that is missing. The
-// error wraps framework.ErrMismatch if this Semaphore was made with a wrong number; see Resize.
+// error wraps framework.ErrMismatch if this Semaphore was made with a wrong number; see SetLimit.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.lock.err != nil {
 		return 0, failure.Wrap("limit", s.lock.path, s.lock.err)
@@ -100,8 +100,8 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	return p.Permits, failure.Wrap("limit", s.lock.path, err)
 }
 
-// Resize changes the number of permits for all members. A member may be made with the number from
-// before the first Resize, or with the present one; with any other number its calls fail. More
+// SetLimit changes the number of permits for all members. A member may be made with the number from
+// before the first SetLimit, or with the present one; with any other number its calls fail. More
 // permits let waiters in at once. With fewer permits, no waiter is let in until enough were
 // released. A waiter that asks for more permits than there are then fails with
 // framework.ErrMismatch.
@@ -111,7 +111,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // framework.ErrMismatch for a number that is not possible, or if this Semaphore was made with a
 // wrong number. Otherwise it is that of ctx, wraps framework.ErrSessionLost, or is a refusal of the
 // servers. It wraps framework.ErrOutcomeUnknown too if the number may have been written.
-func (s *Semaphore) Resize(ctx context.Context, n int) error {
+func (s *Semaphore) SetLimit(ctx context.Context, n int) error {
 	err := s.lock.err
 	if err == nil {
 		err = checkPermits(n)
@@ -119,7 +119,7 @@ func (s *Semaphore) Resize(ctx context.Context, n int) error {
 	if err == nil {
 		err = s.limit.setPermits(ctx, n)
 	}
-	return failure.Wrap("resize", s.lock.path, err)
+	return failure.Wrap("set the limit of", s.lock.path, err)
 }
 
 // Acquire waits in line until it can acquire n permits at once. Its errors are those of Mutex.Lock

@@ -74,9 +74,9 @@ func TestResizingLetsWaitersIn(t *testing.T) {
 		a.ask("c", sem().Lock)
 		a.ask("d", sem().Lock)
 		require.Equal(t, []string{"a"}, a.now())
-		require.NoError(t, s.Resize(t.Context(), 3))
+		require.NoError(t, s.SetLimit(t.Context(), 3))
 		require.ElementsMatch(t, []string{"b", "c"}, a.now())
-		require.NoError(t, s.Resize(t.Context(), 1))
+		require.NoError(t, s.SetLimit(t.Context(), 1))
 		a.release("a", "b")
 		require.Empty(t, a.now(), "one is held still")
 		a.release("c")
@@ -88,27 +88,27 @@ func TestResizingLetsWaitersIn(t *testing.T) {
 	})
 }
 
-// TestResizeBesideAnother loses the connection of a member that resizes, while another one resizes:
+// TestSetLimitBesideAnother loses the connection of a member that resizes, while another one resizes:
 // what was lost does not come back, and is no error.
-func TestResizeBesideAnother(t *testing.T) {
+func TestSetLimitBesideAnother(t *testing.T) {
 	for name, arrives := range map[string]bool{"the answer is lost": true, "the request is lost": false} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				a, b := w.member("a"), locks.NewSemaphore(w.member("b").Client, pool, 2)
 				sem := locks.NewSemaphore(a.Client, pool, 2)
-				require.NoError(t, sem.Resize(t.Context(), 1))
+				require.NoError(t, sem.SetLimit(t.Context(), 1))
 				a.Link.Delay(50 * time.Millisecond) // so that the other one comes before a looks again
 				writes := w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: pool})
 				resized := make(chan error, 1)
-				go func() { resized <- sem.Resize(t.Context(), 3) }()
+				go func() { resized <- sem.SetLimit(t.Context(), 3) }()
 				if arrives {
 					<-writes.Hit()
 				} else {
 					time.Sleep(120 * time.Millisecond) // the record is read, and the write is on its way
 					a.Link.Reset()
-					require.NoError(t, b.Resize(t.Context(), 4)) // its answer is dropped instead
+					require.NoError(t, b.SetLimit(t.Context(), 4)) // its answer is dropped instead
 				}
-				require.NoError(t, b.Resize(t.Context(), 5))
+				require.NoError(t, b.SetLimit(t.Context(), 5))
 				require.NoError(t, <-resized)
 				n, err := b.Limit(t.Context())
 				require.NoError(t, err)
@@ -118,12 +118,12 @@ func TestResizeBesideAnother(t *testing.T) {
 	}
 }
 
-// TestResizeByAMemberWithTheNumberBeforeAnotherResize: the record does not permit the member's
+// TestSetLimitByAMemberWithTheNumberBeforeAnotherSetLimit: the record does not permit the member's
 // number any more after its own write, or after that of another member.
-func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
+func TestSetLimitByAMemberWithTheNumberBeforeAnotherSetLimit(t *testing.T) {
 	start := func(t *testing.T, w *world) (a *zktest.Member, sem, other *locks.Semaphore) {
 		a, other = w.member("a"), locks.NewSemaphore(w.member("b").Client, pool, 2)
-		require.NoError(t, other.Resize(t.Context(), 5))
+		require.NoError(t, other.SetLimit(t.Context(), 5))
 		return a, locks.NewSemaphore(a.Client, pool, 5), other
 	}
 	permits := func(t *testing.T, s *locks.Semaphore) int {
@@ -135,7 +135,7 @@ func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			_, sem, other := start(t, w)
 			w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: pool})
-			require.NoError(t, sem.Resize(t.Context(), 7))
+			require.NoError(t, sem.SetLimit(t.Context(), 7))
 			require.Equal(t, 7, permits(t, other))
 		})
 	})
@@ -144,9 +144,9 @@ func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 			a, sem, other := start(t, w)
 			a.Link.Delay(50 * time.Millisecond)
 			resized := make(chan error, 1)
-			go func() { resized <- sem.Resize(t.Context(), 3) }()
+			go func() { resized <- sem.SetLimit(t.Context(), 3) }()
 			time.Sleep(120 * time.Millisecond) // the record is read, and the write is on its way
-			require.NoError(t, other.Resize(t.Context(), 7))
+			require.NoError(t, other.SetLimit(t.Context(), 7))
 			require.NoError(t, <-resized)
 			require.Equal(t, 3, permits(t, other))
 		})
@@ -157,7 +157,7 @@ func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 			c := w.member("c").Client
 			a.Link.Delay(50 * time.Millisecond)
 			resized := make(chan error, 1)
-			go func() { resized <- sem.Resize(t.Context(), 3) }()
+			go func() { resized <- sem.SetLimit(t.Context(), 3) }()
 			time.Sleep(120 * time.Millisecond)
 			require.NoError(t, c.Delete(t.Context(), pool+"/permits", framework.AnyVersion))
 			require.Equal(t, 7, permits(t, locks.NewSemaphore(c, pool, 7)))
@@ -166,20 +166,20 @@ func TestResizeByAMemberWithTheNumberBeforeAnotherResize(t *testing.T) {
 	})
 }
 
-// TestResizeThatIsGivenUpTellsWhy ends the context while a member finds out whether its number was
+// TestSetLimitThatIsGivenUpTellsWhy ends the context while a member finds out whether its number was
 // set before another's.
-func TestResizeThatIsGivenUpTellsWhy(t *testing.T) {
+func TestSetLimitThatIsGivenUpTellsWhy(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		sem, b := locks.NewSemaphore(w.member("a").Client, pool, 2), locks.NewSemaphore(w.member("b").Client, pool, 2)
-		require.NoError(t, sem.Resize(t.Context(), 1))
+		require.NoError(t, sem.SetLimit(t.Context(), 1))
 		session := w.zk.Sessions()[0].ID
 		written := w.zk.DropReply(1, zktest.Match{Op: zktest.OpSetData, Path: pool})
 		looked := w.zk.DropReply(3, zktest.Match{Op: zktest.OpGetData, Path: pool, Session: session})
 		ctx, cancel := context.WithCancel(t.Context())
 		resized := make(chan error, 1)
-		go func() { resized <- sem.Resize(ctx, 3) }()
+		go func() { resized <- sem.SetLimit(ctx, 3) }()
 		<-written.Hit()
-		require.NoError(t, b.Resize(t.Context(), 5))
+		require.NoError(t, b.SetLimit(t.Context(), 5))
 		<-looked.Hit()
 		cancel()
 		err := <-resized
@@ -195,9 +195,9 @@ func TestShrinkingBelowARequestRefusesIt(t *testing.T) {
 		a.ask("a", permitLocker(s, 1))
 		a.ask("b", permitLocker(s, 3))
 		require.Equal(t, []string{"a"}, a.now())
-		require.NoError(t, s.Resize(t.Context(), 2))
+		require.NoError(t, s.SetLimit(t.Context(), 2))
 		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were given; " +
-			"use 2, or change what is stored with Resize of a Semaphore that is made with 2"}, a.now())
+			"use 2, or change what is stored with SetLimit of a Semaphore that is made with 2"}, a.now())
 		a.release("a")
 		require.Empty(t, w.zk.Children(pool+"/locks"))
 	})
@@ -212,9 +212,9 @@ func TestMembersAgreeOnTheNumber(t *testing.T) {
 		var p *locks.PermitsError
 		require.ErrorAs(t, err, &p)
 		require.Equal(t, locks.PermitsError{Path: pool, Stored: 2, Given: 3}, *p)
-		require.ErrorContains(t, err, "change what is stored with Resize of a Semaphore that is made with 2")
+		require.ErrorContains(t, err, "change what is stored with SetLimit of a Semaphore that is made with 2")
 		require.NoError(t, l.Release(t.Context()))
-		require.NoError(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), 3))
+		require.NoError(t, locks.NewSemaphore(c, pool, 2).SetLimit(t.Context(), 3))
 		for _, n := range []int{2, 3} { // the members of before and of after
 			l, err = locks.NewSemaphore(c, pool, n).Acquire(t.Context(), 3)
 			require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestUnknownFieldsOfThePermitsSurvive(t *testing.T) {
 		require.NoError(t, c.MakeDirs(t.Context(), pool))
 		require.NoError(t, c.Create(t.Context(), pool+"/permits",
 			[]byte(`{"v":1,"declared":2,"permits":2,"later":[1]}`), framework.Persistent))
-		require.NoError(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), 5))
+		require.NoError(t, locks.NewSemaphore(c, pool, 2).SetLimit(t.Context(), 5))
 		n, _ := w.zk.Node(pool + "/permits")
 		require.JSONEq(t, `{"v":1,"declared":2,"permits":5,"later":[1]}`, string(n.Data))
 		for bad, want := range map[string]string{
@@ -252,7 +252,7 @@ func TestBadNumbersOfPermits(t *testing.T) {
 		for _, n := range []int{0, -1, 10001} {
 			_, err := locks.NewSemaphore(c, pool, n).Lock(t.Context())
 			require.ErrorIs(t, err, framework.ErrInvalid)
-			require.ErrorIs(t, locks.NewSemaphore(c, pool, 2).Resize(t.Context(), n), framework.ErrInvalid)
+			require.ErrorIs(t, locks.NewSemaphore(c, pool, 2).SetLimit(t.Context(), n), framework.ErrInvalid)
 			_, err = locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), n)
 			require.ErrorIs(t, err, framework.ErrInvalid)
 		}

@@ -27,7 +27,7 @@ type Report struct {
 	Locks  []*locks.Report
 	Jobs   []scheduler.JobReport
 	Queues []queue.Report
-	Runs   []workflow.Info
+	Runs   []workflow.Report
 }
 
 // Check scans once the locks, jobs, queues and workflows at and below root, which may be "/". It changes no

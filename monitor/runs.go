@@ -14,7 +14,7 @@ func judgeRuns(l *scanResult, s settings) {
 	for rest := l.survey.Runs; len(rest) > 0; {
 		path := rest[0].Path
 		var failed, untaken int
-		var latest, longest workflow.Info
+		var latest, longest workflow.Report
 		var since time.Time // when the first run has failed
 		for ; len(rest) > 0 && rest[0].Path == path; rest = rest[1:] {
 			run := rest[0]
@@ -47,6 +47,6 @@ func judgeRuns(l *scanResult, s settings) {
 	}
 }
 
-func findingOn(p Problem, run workflow.Info, since time.Time) Finding {
+func findingOn(p Problem, run workflow.Report, since time.Time) Finding {
 	return Finding{Problem: p, Path: run.Path, Node: znode.Join(run.Path, run.ID), Since: since}
 }

@@ -131,7 +131,7 @@ func (w *world) drawn(root string) string {
 		if len(data) > 1 && data[0] == 1 {
 			data = fmt.Sprintf("%d %d %s", data[0], data[1], data[2:])
 		}
-		line := strings.TrimSpace(path + " " + n.Kind.String() + " " + data)
+		line := strings.TrimSpace(path + " " + n.Mode.String() + " " + data)
 		for _, m := range masks {
 			line = m.what.ReplaceAllString(line, m.with)
 		}

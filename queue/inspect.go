@@ -18,7 +18,7 @@ type Counts struct {
 	// Items are the items that can be taken, and those that consumers have.
 	Items int `json:"items"`
 	// Delayed are the delayed items.
-	Delayed int `json:"later"`
+	Delayed int `json:"delayed"`
 	// Dead are the dead letters.
 	Dead int `json:"dead"`
 }

@@ -74,7 +74,7 @@ func (d *dispatcher) waitForDue() {
 		}
 		pause, dispute := d.enqueueDue()
 		timer.Reset(pause)
-		if dispute != nil { // reported without the lock, since the observer may call the scheduler
+		if dispute != nil { // reported without the lock, since the function of WithOnEvent may call the scheduler
 			d.report.warn("this machine's clock and the ensemble's differ about a tick", "job", dispute.Job,
 				"tick", dispute.Run.Tick, "kind", dispute.Kind, "error", dispute.Err)
 			d.report.passEvent(*dispute)

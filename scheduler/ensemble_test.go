@@ -36,7 +36,7 @@ func TestTicksOnRealServers(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		skew := time.Duration(i-2) * 700 * time.Millisecond
 		lastClient = c
-		last = New(c, testPath, WithNow(func() time.Time { return time.Now().Add(skew) }), WithObserver(func(e Event) {
+		last = New(c, testPath, WithNow(func() time.Time { return time.Now().Add(skew) }), WithOnEvent(func(e Event) {
 			if e.Kind == EventLeading {
 				leads <- i
 			}

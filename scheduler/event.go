@@ -59,20 +59,20 @@ type Event struct {
 	Err error
 }
 
-// reporter passes what happens in this member to the observer, the log and the metrics.
+// reporter passes what happens in this member to WithOnEvent, the log and the metrics.
 type reporter struct {
 	path    string
 	log     *slog.Logger
 	tel     telemetry
 	now     func() time.Time
-	observe func(Event) // or nil
+	onEvent func(Event) // or nil
 }
 
-// passEvent passes an event to the observer, if there is one.
+// passEvent passes an event to the function of WithOnEvent, if there is one.
 func (r *reporter) passEvent(e Event) {
-	if r.observe != nil {
+	if r.onEvent != nil {
 		e.At = r.now()
-		r.observe(e)
+		r.onEvent(e)
 	}
 }
 
@@ -89,7 +89,7 @@ func (r *reporter) warn(text string, args ...any) {
 	r.log.Warn(text, append([]any{"path", r.path}, args...)...)
 }
 
-// reportFailure logs a failure that is tried again, and passes it to the observer.
+// reportFailure logs a failure that is tried again, and passes it to WithOnEvent.
 func (r *reporter) reportFailure(text, job string, err error) {
 	r.warn(text, "job", job, "error", err)
 	r.passEvent(Event{Kind: EventFailed, Job: job, Err: err})

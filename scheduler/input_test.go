@@ -69,19 +69,19 @@ func TestBadJobsAreRefused(t *testing.T) {
 func TestBadArgumentsComeFromEveryCall(t *testing.T) {
 	ctx := t.Context()
 	for says, s := range map[string]*Scheduler{
-		"client is nil":                 New(nil, "/s"),
-		"invalid path":                  New(idle(t), "s"),
-		"the root cannot be":            New(idle(t), "/"),
-		"belong to the servers":         New(idle(t), "/zookeeper/jobs"),
-		"WithGrace: -1s":                New(idle(t), "/s", WithGrace(-time.Second)),
-		"WithStuckAfter: 0s":            New(idle(t), "/s", WithStuckAfter(0)),
-		"WithHistory: 0":                New(idle(t), "/s", WithHistory(0)),
-		"WithHistory: -3":               New(idle(t), "/s", WithHistory(-3)),
-		"WithHistory: 101":              New(idle(t), "/s", WithHistory(101)),
-		"WithMaxConcurrent: 0":          New(idle(t), "/s", WithMaxConcurrent(0)),
-		"WithLabels: the label with":    New(idle(t), "/s", WithLabels(map[string]string{"": "x"})),
-		"WithNow: the function":         New(idle(t), "/s", WithNow(nil)),
-		"WithObserver: the function is": New(idle(t), "/s", nil, WithObserver(nil)),
+		"client is nil":                New(nil, "/s"),
+		"invalid path":                 New(idle(t), "s"),
+		"the root cannot be":           New(idle(t), "/"),
+		"belong to the servers":        New(idle(t), "/zookeeper/jobs"),
+		"WithGrace: -1s":               New(idle(t), "/s", WithGrace(-time.Second)),
+		"WithStuckAfter: 0s":           New(idle(t), "/s", WithStuckAfter(0)),
+		"WithHistory: 0":               New(idle(t), "/s", WithHistory(0)),
+		"WithHistory: -3":              New(idle(t), "/s", WithHistory(-3)),
+		"WithHistory: 101":             New(idle(t), "/s", WithHistory(101)),
+		"WithMaxConcurrent: 0":         New(idle(t), "/s", WithMaxConcurrent(0)),
+		"WithLabels: the label with":   New(idle(t), "/s", WithLabels(map[string]string{"": "x"})),
+		"WithNow: the function":        New(idle(t), "/s", WithNow(nil)),
+		"WithOnEvent: the function is": New(idle(t), "/s", nil, WithOnEvent(nil)),
 	} {
 		_, state := s.State(ctx, "a")
 		_, jobs := s.Jobs(ctx)

@@ -32,7 +32,7 @@ type settings struct {
 	labels        map[string]string
 	waitForJobs   bool
 	now           func() time.Time
-	observe       func(Event)
+	onEvent       func(Event)
 	// bounds the dispatcher's wait: clocks may be set, and timers stand still while a machine is
 	// suspended
 	maxPause time.Duration
@@ -135,15 +135,14 @@ func WithNow(now func() time.Time) Option {
 	}
 }
 
-// WithObserver calls observe with each Event, from the goroutines in which the events happen,
-// several at once. observe must be quick, since it delays these goroutines. It may call the
-// scheduler's methods.
-func WithObserver(observe func(Event)) Option {
+// WithOnEvent calls f with each Event, from the goroutines in which the events happen, several at
+// once. f must be quick, since it delays these goroutines. It may call the scheduler's methods.
+func WithOnEvent(f func(Event)) Option {
 	return func(s *settings) error {
-		if observe == nil {
-			return invalidOption("WithObserver: the function is nil")
+		if f == nil {
+			return invalidOption("WithOnEvent: the function is nil")
 		}
-		s.observe = observe
+		s.onEvent = f
 		return nil
 	}
 }

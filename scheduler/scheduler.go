@@ -47,7 +47,7 @@ func New(client *framework.Client, path string, opts ...Option) *Scheduler {
 	s.store.history = int64(s.settings.history)
 	s.slots = &runSlots{most: s.settings.maxConcurrent}
 	s.report = &reporter{path: path, log: client.Logger(), tel: newTelemetry(client, path), now: s.settings.now,
-		observe: s.settings.observe}
+		onEvent: s.settings.onEvent}
 	s.leadership = &leadership{client: client, election: election.New(client, s.store.nodes.Election()), jobs: s.jobs,
 		report: s.report}
 	s.participation = &participation{
@@ -71,7 +71,7 @@ func (s *Scheduler) Grace() time.Duration { return s.settings.grace }
 func (s *Scheduler) Path() string { return string(s.store.nodes) }
 
 // Add gives this member a job, before Run or while it runs. In the latter case the job is
-// registered in the background, and failures of it are logged, reported to the observer and
+// registered in the background, and failures of it are logged, passed to WithOnEvent, and
 // retried. Its error wraps framework.ErrInvalid.
 func (s *Scheduler) Add(j Job) error {
 	added, err := s.defineJob(j)

@@ -73,7 +73,7 @@ func TestRunsAreDescribed(t *testing.T) {
 				require.True(t, ok, "the claim")
 				require.Equal(t, "a", string(n.Data))
 				require.Equal(t, n.Stat.Czxid, r.Token)
-				require.Equal(t, zktest.Ephemeral, n.Kind)
+				require.Equal(t, zktest.Ephemeral, n.Mode)
 				require.Equal(t, r.ID, w.state("j").Running[0].ID)
 				return nil
 			}}})

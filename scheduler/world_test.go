@@ -69,7 +69,7 @@ type entry struct {
 }
 
 func (j *journal) of(member string) Option {
-	return WithObserver(func(e Event) {
+	return WithOnEvent(func(e Event) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.events = append(j.events, entry{member, time.Now(), e})

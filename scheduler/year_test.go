@@ -158,7 +158,7 @@ func (y *year) enlist() {
 	m := y.member(fmt.Sprint("m", y.made), all, WithNow(func() time.Time { return time.Now().Add(skew) }),
 		WithGrace(drain), WithHistory(20))
 	m.settings.maxPause = 3 * time.Hour // no clock is set here
-	m.report.observe = nil
+	m.report.onEvent = nil
 	m.run(y.t)
 	y.members = append(y.members, m)
 }

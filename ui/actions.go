@@ -34,12 +34,12 @@ const (
 	ActionRevoke      ActionKind = "revoke"
 	ActionEvict       ActionKind = "evict"
 	ActionTransfer    ActionKind = "transfer"
-	ActionRunJob      ActionKind = "run"
+	ActionTriggerJob  ActionKind = "trigger"
 	ActionPauseJob    ActionKind = "pause-job"
 	ActionResumeJob   ActionKind = "resume-job"
 	ActionPauseQueue  ActionKind = "pause-queue"
 	ActionResumeQueue ActionKind = "resume-queue"
-	ActionRedrive     ActionKind = "redrive"
+	ActionRequeue     ActionKind = "requeue"
 	ActionPurgeDead   ActionKind = "purge-dead"
 	ActionCancelRun   ActionKind = "cancel"
 	ActionRetryRun    ActionKind = "retry"
@@ -47,7 +47,7 @@ const (
 	ActionCordon      ActionKind = "cordon"
 	ActionUncordon    ActionKind = "uncordon"
 	ActionDrain       ActionKind = "drain"
-	ActionRollBack    ActionKind = "roll-back"
+	ActionRollback    ActionKind = "rollback"
 )
 
 const (
@@ -98,7 +98,7 @@ var actionDefs = map[ActionKind]actionDef{
 		"that checks tokens.", "The lock was taken away.", true, evictLock},
 	ActionTransfer: {"election", "Transfer the lead", "The leader is asked to end its term and hand over to %s.",
 		"The leader was asked to hand over.", false, transferLead},
-	ActionRunJob: {"job", "Run now", "The member that owns the job runs it once, beside its schedule.",
+	ActionTriggerJob: {"job", "Run now", "The member that owns the job runs it once, beside its schedule.",
 		"A run was asked for.", false, runJob},
 	ActionPauseJob: {"job", "Pause", "No tick is run until the job is resumed; missed ticks are recorded.",
 		"The job is paused.", false, pauseJob},
@@ -108,8 +108,8 @@ var actionDefs = map[ActionKind]actionDef{
 	ActionResumeQueue: {"queue", "Resume", "Consumers get items again.", "The queue is resumed.", false, resumeQueue},
 	ActionCancelRun: {"workflow", "Cancel the run", "The run %s is cancelled: its context ends, and no later step " +
 		"begins.", "The run was cancelled.", true, cancelRun},
-	ActionRedrive: {"queue", "Put back", "Dead letters go into the queue again, behind the items of the same priority " +
-		"and without their attempts: %s.", "The dead letters were put back.", false, redriveDead},
+	ActionRequeue: {"queue", "Put back", "Dead letters go into the queue again, behind the items of the same priority " +
+		"and without their attempts: %s.", "The dead letters were put back.", false, requeueDead},
 	ActionPurgeDead: {"queue", "Delete", "Dead letters are deleted, and nothing brings them back: %s.",
 		"The dead letters were deleted.", true, purgeDead},
 	ActionRetryRun: {"workflow", "Retry the run", "The run %s becomes active again, with all its attempts. Steps that " +
@@ -123,7 +123,7 @@ var actionDefs = map[ActionKind]actionDef{
 	ActionDrain: {"group", "Drain", "The member %s is asked to take no new work and to finish what it has. It stays " +
 		"out of service until it is uncordoned.", "The member was asked to drain. Its state says when it has.", true,
 		drainMember},
-	ActionRollBack: {"value", "Roll back", "The value of version %s is written again, as a new version. Programs that " +
+	ActionRollback: {"value", "Roll back", "The value of version %s is written again, as a new version. Programs that " +
 		"follow the value get it at once.", "The former value was written again.", true, rollBack},
 }
 
@@ -334,7 +334,7 @@ func purgeDead(ctx context.Context, u *UI, a Action) error {
 	return u.withDead(ctx, a, (*queue.Queue[[]byte]).PurgeDead, (*queue.Queue[[]byte]).PurgeLetters)
 }
 
-func redriveDead(ctx context.Context, u *UI, a Action) error {
+func requeueDead(ctx context.Context, u *UI, a Action) error {
 	return u.withDead(ctx, a, (*queue.Queue[[]byte]).Requeue, (*queue.Queue[[]byte]).RequeueLetters)
 }
 
@@ -442,7 +442,7 @@ func buildConfirm(u *UI, q request, _ *snapshot) (built, error) {
 		Button: def.button, Danger: def.danger, Back: backTo(def, a), Link: linkTo(def.page, a.Path, u.root)}
 	v.Ask = a.Kind == ActionSignalRun
 	node := plain(strings.TrimPrefix(a.Node, a.Path+"/"))
-	if a.Kind == ActionRedrive || a.Kind == ActionPurgeDead {
+	if a.Kind == ActionRequeue || a.Kind == ActionPurgeDead {
 		node = cmp.Or(strings.TrimPrefix(node, "dead/"), "all "+plain(a.Seen)+" of them")
 	}
 	if strings.Contains(def.what, "%s") {

@@ -68,23 +68,23 @@ func testDeadLetterActions(t *testing.T) {
 	bury()
 	bury()
 	const page = "queue?path=/queues/one"
-	all := s.form(t, page, "redrive")
+	all := s.form(t, page, "requeue")
 	require.Equal(t, "2", all.Get("seen"))
 	body := text(t, s.get(t, page))
-	require.Equal(t, 3, strings.Count(body, "do=redrive&amp;"), "all, and each of the two")
+	require.Equal(t, 3, strings.Count(body, "do=requeue&amp;"), "all, and each of the two")
 	var node string
 	for letter, err := range q.DeadLetters(ctx) {
 		require.NoError(t, err)
 		node = letter.Node
 	}
-	one := url.Values{"do": {"redrive"}, "path": {"/queues/one"}, "node": {node}, "seen": {"one"}}
+	one := url.Values{"do": {"requeue"}, "path": {"/queues/one"}, "node": {node}, "seen": {"one"}}
 	require.Contains(t, text(t, s.get(t, "confirm?"+one.Encode())), "without their attempts")
 	require.Equal(t, http.StatusSeeOther, s.post(t, "act", one).StatusCode)
 	require.Equal(t, 1, counts().Dead)
 	require.Equal(t, 1, counts().Items)
 	s.refused(t, one, "no such dead letter")
 	s.refused(t, all, "Now the queue has 1 dead letter.")
-	s.act(t, page, "redrive")
+	s.act(t, page, "requeue")
 	require.Zero(t, counts().Dead)
 	require.Equal(t, 2, counts().Items)
 
@@ -166,7 +166,7 @@ func testRollBack(t *testing.T) {
 	const page = "value?path=/config/one"
 	body := text(t, s.get(t, page))
 	require.Regexp(t, `(?s)<td class="code">same</td>.*class="del".*first.*class="add".*second.*class="add".*added`, body)
-	form := s.act(t, page, "roll-back")
+	form := s.act(t, page, "rollback")
 	now, err := v.Load(ctx)
 	require.NoError(t, err)
 	require.Equal(t, "same\nfirst", now.Value)

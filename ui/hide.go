@@ -140,7 +140,7 @@ func hideRecordsOfValue(records []config.Record) {
 	}
 }
 
-func hideRun(info *workflow.Info) {
+func hideRun(info *workflow.Report) {
 	info.Input, info.Result = nil, nil
 	if info.Error != "" {
 		info.Error = hiddenText

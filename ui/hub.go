@@ -293,7 +293,7 @@ func (h *hub) index(s *snapshot) {
 	if h.hideData {
 		hideReport(&s.Report)
 	}
-	slices.SortFunc(s.Runs, func(a, b workflow.Info) int {
+	slices.SortFunc(s.Runs, func(a, b workflow.Report) int {
 		return cmp.Or(cmp.Compare(runWeight(b), runWeight(a)), b.Changed.Compare(a.Changed))
 	})
 	for _, r := range s.Locks {

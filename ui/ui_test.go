@@ -307,7 +307,7 @@ func testActions(t *testing.T) {
 			require.False(t, state.Paused.IsZero())
 		}},
 		{"job?path=/jobs/one", "resume-job", func() {}},
-		{"job?path=/jobs/one", "run", func() {}},
+		{"job?path=/jobs/one", "trigger", func() {}},
 	} {
 		form := s.form(t, action.page, action.do)
 		r := s.post(t, "act", form)

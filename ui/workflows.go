@@ -10,7 +10,7 @@ import (
 )
 
 // runWeight orders runs: failed ones first, then those that no member has, then those that fail.
-func runWeight(r workflow.Info) int {
+func runWeight(r workflow.Report) int {
 	switch {
 	case r.State == workflow.Failed:
 		return 4
@@ -26,13 +26,13 @@ func runWeight(r workflow.Info) int {
 
 // workflowRow is a run in a list.
 type workflowRow struct {
-	workflow.Info
+	workflow.Report
 	Mark  severity
 	State string
 	Why   string
 }
 
-func workflowRowOf(r workflow.Info) workflowRow {
+func workflowRowOf(r workflow.Report) workflowRow {
 	row := workflowRow{r, wait, string(r.State), strings.Join(r.Waits, ", ")}
 	switch {
 	case r.State == workflow.Failed:
@@ -64,7 +64,7 @@ type workflowsView struct {
 func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 	var rows []workflowRow
 	var v workflowsView
-	runs := []workflow.Info{}
+	runs := []workflow.Report{}
 	for _, r := range s.Runs {
 		rows, runs = append(rows, workflowRowOf(r)), append(runs, r)
 		if r.State == workflow.Failed {
@@ -81,7 +81,7 @@ func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 type workflowView struct {
 	Path     string
 	Row      workflowRow
-	Info     workflow.Info
+	Report   workflow.Report
 	Commands []string
 	Done     string
 	HideData bool
@@ -93,7 +93,7 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	if err := u.checkPath(path); err != nil {
 		return built{}, err
 	}
-	info, err := read(q.ctx, u.hub, s, "workflow "+path+"\x00"+id, func(ctx context.Context) (workflow.Info, error) {
+	info, err := read(q.ctx, u.hub, s, "workflow "+path+"\x00"+id, func(ctx context.Context) (workflow.Report, error) {
 		w := workflow.New(u.client, path)
 		defer w.Close(ctx) //nolint:errcheck // it has put nothing
 		info, err := w.Inspect(ctx, id)
@@ -103,7 +103,7 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 		return info, err
 	})
 	if err != nil {
-		if i := slices.IndexFunc(s.Runs, func(r workflow.Info) bool { return r.Path == path && r.ID == id }); i < 0 {
+		if i := slices.IndexFunc(s.Runs, func(r workflow.Report) bool { return r.Path == path && r.ID == id }); i < 0 {
 			return built{}, missing("run", path+" "+id)
 		}
 		return built{}, err

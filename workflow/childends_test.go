@@ -26,7 +26,7 @@ func twoChildren(work func(ctx context.Context, run *workflow.Run)) workflow.Fun
 			work(ctx, run)
 		}
 		return a + " and " + b, errors.Join(errA, errB)
-	}, workflow.WithAttempts(1, time.Second))
+	}, workflow.WithRunAttempts(1, time.Second))
 }
 
 // TestAChildThatEndsWhileItsParentWorks: the parent was waiting for it before, and does not read it
@@ -160,7 +160,7 @@ func TestAChildThatIsGoneEndsTheWait(t *testing.T) {
 				}
 			}
 			return got, err
-		}, workflow.WithAttempts(1, time.Second))
+		}, workflow.WithRunAttempts(1, time.Second))
 		m := w.flows("m").work(parent, approval(0))
 		m.start("parent", "p", 0)
 		settled()

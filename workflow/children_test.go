@@ -72,7 +72,7 @@ func TestAChildOfAnUnknownKindIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		parent := newFunction("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return child[int](ctx, run, "c", "chlid", 0)
-		}, workflow.WithAttempts(2, time.Second))
+		}, workflow.WithRunAttempts(2, time.Second))
 		m := w.flows("a").work(parent)
 		m.start("parent", "p", 0)
 		info := m.await("p", workflow.Failed)
@@ -119,7 +119,7 @@ func TestAChildOfAnotherKindOrParentIsRefused(t *testing.T) {
 					return 0, err
 				}
 				return 0, nil
-			}, workflow.WithAttempts(1, time.Second))
+			}, workflow.WithRunAttempts(1, time.Second))
 		}
 		other := newFunction("other", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return workflow.Await[int](ctx, run, "never", 0)

@@ -68,7 +68,7 @@ func TestRunsOnRealServers(t *testing.T) {
 		}
 		twice, err := double.Child(ctx, run, "twice", n)
 		return twice + add, err
-	}, workflow.WithAttempts(100, time.Second))
+	}, workflow.WithRunAttempts(100, time.Second))
 
 	working, stop := context.WithCancel(ctx)
 	defer stop()

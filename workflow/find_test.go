@@ -71,7 +71,7 @@ func TestListYieldsRunsAndErrors(t *testing.T) {
 		listed, unread := failure.Collect(m.List(t.Context()))
 		require.Error(t, unread)
 		require.Len(t, listed, 1200)
-		require.True(t, slices.ContainsFunc(listed, func(i workflow.Info) bool { return i.Taken != nil }))
+		require.True(t, slices.ContainsFunc(listed, func(i workflow.Report) bool { return i.Taken != nil }))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for _, err := range m.List(ended) {

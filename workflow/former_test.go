@@ -22,7 +22,7 @@ func TestAnIDIsKept(t *testing.T) {
 		var done doneLog
 		parent := newFunction("parent", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return child[int](ctx, run, "c", "five", 1)
-		}, workflow.WithAttempts(1, time.Second))
+		}, workflow.WithRunAttempts(1, time.Second))
 		m := w.flows("a", workflow.WithRetention(time.Hour)).work(fiveSteps(&done), parent)
 		keep := workflow.WithKeptID(6 * time.Hour)
 		for _, id := range []string{"x", "p.c"} {

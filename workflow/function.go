@@ -76,10 +76,10 @@ func WithWorkers(n int) FunctionOption {
 	}
 }
 
-// WithAttempts sets how many attempts the function has since the run last waited: when so many have
+// WithRunAttempts sets how many attempts the function has since the run last waited: when so many have
 // failed, the run is Failed. Default 10. The pauses between attempts begin at firstPause and double
 // up to 5 minutes; they are kept in seconds, rounded up. Default 1 s.
-func WithAttempts(attempts int, firstPause time.Duration) FunctionOption {
+func WithRunAttempts(attempts int, firstPause time.Duration) FunctionOption {
 	return func(o *functionOptions) error {
 		if attempts < 1 {
 			return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)

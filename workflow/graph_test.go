@@ -412,7 +412,7 @@ func TestResultsOfAGraph(t *testing.T) {
 						return nil, errors.New("not yet")
 					}
 					return "b", nil
-				}, Options: []workflow.StepOption{workflow.WithRetry(3, time.Second)}},
+				}, Options: []workflow.StepOption{workflow.WithStepAttempts(3, time.Second)}},
 			graphStep{Name: "c", After: []string{"b"},
 				Do: func(_ context.Context, _ workflow.Key, _ int, results workflow.GraphResults) (any, error) {
 					p, err := stepResult[parcel](results, "a")

@@ -21,8 +21,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Info describes a run.
-type Info struct {
+// Report describes a run.
+type Report struct {
 	// Path is the path of the Workflows that have the run. In JSON the id follows it, as the command
 	// line takes it.
 	Path string `json:"-"`
@@ -71,8 +71,8 @@ type Info struct {
 
 // MarshalJSON adds "input_base64" and "result_base64" for what is not UTF-8, and the graphs of
 // GraphsIn.
-func (i Info) MarshalJSON() ([]byte, error) {
-	type fields Info
+func (i Report) MarshalJSON() ([]byte, error) {
+	type fields Report
 	i.Started, i.Changed = reportjson.Time(i.Started), reportjson.Time(i.Changed)
 	return json.Marshal(struct {
 		Path string `json:"path"`
@@ -112,7 +112,7 @@ type takenOfKind struct {
 
 // setTaken sets Taken of active runs, from the claims of their queues, or TakenErr. It reads the
 // claims of a kind that is not known.
-func (w *Workflows) setTaken(ctx context.Context, runs []Info, known takenRuns) {
+func (w *Workflows) setTaken(ctx context.Context, runs []Report, known takenRuns) {
 	for i := range runs {
 		if runs[i].State != Active {
 			continue
@@ -144,8 +144,8 @@ func (w *Workflows) readTaken(ctx context.Context, kind string) (map[runItem]*Ta
 }
 
 // info describes a run. workflows is the path of the Workflows that have it.
-func (r storedRun) info(workflows string) Info {
-	i := Info{item: *r.item(r.id), Path: workflows, ID: r.id, Kind: r.Workflow, UUID: r.UUID,
+func (r storedRun) info(workflows string) Report {
+	i := Report{item: *r.item(r.id), Path: workflows, ID: r.id, Kind: r.Workflow, UUID: r.UUID,
 		State: r.State, Input: r.Input, Result: r.Result, Error: r.Error, Failures: r.Failures,
 		Started: r.stat.Ctime, Changed: r.stat.Mtime}
 	if r.Parent != nil {
@@ -179,12 +179,12 @@ func (w runWait) String() string {
 
 // Inspect returns a run with its steps. It only reads, behind a sync; any client may call it. If no
 // run has the id, it returns framework.ErrNotFound. If only the claims of the kind cannot be read,
-// Info.TakenErr says so, and Inspect returns no error. Other errors wrap framework.ErrBadRecord,
+// Report.TakenErr says so, and Inspect returns no error. Other errors wrap framework.ErrBadRecord,
 // framework.ErrNewer, framework.ErrForeign, framework.ErrInvalid, framework.ErrNoAuth or the end of
 // ctx.
-func (w *Workflows) Inspect(ctx context.Context, id string) (info Info, err error) {
+func (w *Workflows) Inspect(ctx context.Context, id string) (info Report, err error) {
 	if info, err = w.inspectSteps(ctx, id); err == nil {
-		runs := []Info{info}
+		runs := []Report{info}
 		w.setTaken(ctx, runs, takenRuns{})
 		info = runs[0]
 	}
@@ -198,8 +198,8 @@ func init() {
 	}
 }
 
-// inspectSteps is Inspect without Info.Taken.
-func (w *Workflows) inspectSteps(ctx context.Context, id string) (info Info, err error) {
+// inspectSteps is Inspect without Report.Taken.
+func (w *Workflows) inspectSteps(ctx context.Context, id string) (info Report, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
 			r, err := w.store.read(ctx, s, id)
@@ -220,7 +220,7 @@ func (w *Workflows) inspectSteps(ctx context.Context, id string) (info Info, err
 	return info, failure.Wrap("inspect", w.Path(), err)
 }
 
-func (i *Info) addChildren(node string, children []childNode) error {
+func (i *Report) addChildren(node string, children []childNode) error {
 	for _, c := range children {
 		switch kind, name := splitChild(c.name); kind {
 		case stepPrefix:
@@ -301,8 +301,8 @@ func WithStartedSince(t time.Time) ListOption {
 // framework.ErrBadRecord, framework.ErrNewer, framework.ErrForeign or framework.ErrNoAuth. Any
 // other error is the last. If only the claims of a kind cannot be read, TakenErr of its active runs
 // says so.
-func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
+func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
 		taken := takenRuns{}
 		var nodes []string
 		filter, err := recipe.ApplyOptions(listOptions{}, opts)
@@ -313,7 +313,7 @@ func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info
 			}, failure.IsTransient)
 		}
 		for some := range slices.Chunk(nodes, readAtOnce) {
-			var runs []Info
+			var runs []Report
 			var unread []error
 			err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) (err error) {
 				runs, unread, err = w.readRuns(ctx, s, some, filter)
@@ -329,13 +329,13 @@ func (w *Workflows) List(ctx context.Context, opts ...ListOption) iter.Seq2[Info
 				}
 			}
 			for _, wrong := range unread {
-				if !yield(Info{}, wrong) {
+				if !yield(Report{}, wrong) {
 					return
 				}
 			}
 		}
 		if err != nil {
-			yield(Info{}, failure.Wrap("list", w.Path(), err))
+			yield(Report{}, failure.Wrap("list", w.Path(), err))
 		}
 	}
 }
@@ -372,7 +372,7 @@ func (w *Workflows) runNodes(ctx context.Context, s *framework.Session,
 // readRuns reads runs together, and returns those that pass the filter. An error that concerns one
 // run comes beside the others.
 func (w *Workflows) readRuns(ctx context.Context, s *framework.Session, nodes []string,
-	filter listOptions) (runs []Info, unread []error, err error) {
+	filter listOptions) (runs []Report, unread []error, err error) {
 	all, err := s.GetAll(ctx, nodes...)
 	if err != nil {
 		return nil, nil, err
@@ -395,7 +395,7 @@ func (w *Workflows) readRuns(ctx context.Context, s *framework.Session, nodes []
 
 // Wait waits until a run has finished and returns it, without its steps. If no run has the id, or
 // the run is removed during the wait, it returns framework.ErrNotFound.
-func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) {
+func (w *Workflows) Wait(ctx context.Context, id string) (info Report, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		info, err = w.wait(ctx, id, "")
 	}
@@ -403,28 +403,28 @@ func (w *Workflows) Wait(ctx context.Context, id string) (info Info, err error) 
 }
 
 // wait waits for the run with a UUID, or with "" for the one that has the id now.
-func (w *Workflows) wait(ctx context.Context, id, first string) (Info, error) {
+func (w *Workflows) wait(ctx context.Context, id, first string) (Report, error) {
 	node := w.store.runNode(id)
 	for value, err := range w.store.client.Follow(ctx, node) {
 		if err != nil {
-			return Info{}, err
+			return Report{}, err
 		}
 		if !value.Exists {
-			return Info{}, fmt.Errorf("%w: %q", errNoRun, id)
+			return Report{}, fmt.Errorf("%w: %q", errNoRun, id)
 		}
 		r, err := parseRun(node, value.Data)
 		if err != nil {
-			return Info{}, err
+			return Report{}, err
 		}
 		if first == "" {
 			first = r.UUID
 		}
 		if r.UUID != first {
-			return Info{}, fmt.Errorf("%w: %q was removed, and its id is used again", errNoRun, id)
+			return Report{}, fmt.Errorf("%w: %q was removed, and its id is used again", errNoRun, id)
 		}
 		if r.State.IsFinished() {
 			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(w.Path()), nil
 		}
 	}
-	return Info{}, failure.Ended(ctx)
+	return Report{}, failure.Ended(ctx)
 }

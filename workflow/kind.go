@@ -34,7 +34,7 @@ func (k Kind[I, O]) Name() string { return k.name }
 //
 // The function returns the run's result; or an error that wraps ErrWaiting, to be called again when
 // a wait is over; or another error, to be called again after a pause, until the attempts of
-// WithAttempts are used up. An error of Permanent ends the run at once. A panic is an error. When
+// WithRunAttempts are used up. An error of Permanent ends the run at once. A panic is an error. When
 // Sleep, Await or Child has returned ErrWaiting in this call, the run waits also if the function
 // returns a result, which is then dropped. An input that does not decode into I is a failed
 // attempt: a member with another release may take the next one.
@@ -133,7 +133,7 @@ func (h Handle[O]) Wait(ctx context.Context) (O, error) {
 	if err == nil {
 		err = checkName(h.id)
 	}
-	var info Info
+	var info Report
 	if err = h.workflows.argumentErrorOr(err); err == nil {
 		info, err = h.workflows.wait(ctx, h.id, h.uuid)
 	}

@@ -122,7 +122,7 @@ func TestAStepWithRetriesMayWait(t *testing.T) {
 		kind := newFunction("order", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
 			return workflow.Step(ctx, run, "pay", func(ctx context.Context, _ workflow.Key) (int, error) {
 				return workflow.Await[int](ctx, run, "paid", time.Hour)
-			}, workflow.WithRetry(3, time.Second))
+			}, workflow.WithStepAttempts(3, time.Second))
 		})
 		m := w.flows("a").work(kind)
 		m.start("order", "p", 0)

@@ -76,7 +76,7 @@ func TestListsAreFiltered(t *testing.T) {
 // TestJSONOfARunHoldsEachValue: a result that is not UTF-8 is there as bytes as well, a time that
 // JSON cannot hold breaks nothing.
 func TestJSONOfARunHoldsEachValue(t *testing.T) {
-	data, err := json.Marshal(workflow.Info{Path: "/flows", ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
+	data, err := json.Marshal(workflow.Report{Path: "/flows", ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
 		Started: time.UnixMilli(9000000000000000),
 		Taken:   &workflow.Taken{Member: "m", Session: 7, At: time.UnixMilli(9000000000000000)},
 		Steps:   []workflow.StepRecord{{Name: "s", Result: []byte("\"\xff\""), Took: 1500 * time.Millisecond}}})

@@ -19,14 +19,14 @@ type stepOptions struct {
 
 func stepDefaults() stepOptions { return stepOptions{attempts: 1} }
 
-// longestPause bounds the pauses between attempts, of steps (WithRetry) and of runs (WithAttempts).
+// longestPause bounds the pauses between attempts, of steps (WithStepAttempts) and of runs (WithRunAttempts).
 const longestPause = 5 * time.Minute
 
-// WithRetry runs a failed step again, up to so many attempts in all. Default 1: no retry. The
+// WithStepAttempts runs a failed step again, up to so many attempts in all. Default 1: no retry. The
 // pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half and
 // one and a half times that. A permanent error is not retried. The next executor counts from 1
 // again.
-func WithRetry(attempts int, firstPause time.Duration) StepOption {
+func WithStepAttempts(attempts int, firstPause time.Duration) StepOption {
 	return func(o *stepOptions) error {
 		if attempts < 1 {
 			return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)
@@ -53,8 +53,8 @@ func WithPermanentErrors(errs ...error) StepOption {
 	}
 }
 
-// WithRecordedFailure makes the failure of the last attempt of WithRetry permanent, whatever the
-// error is. Without WithRetry that is the first attempt. Use it for a step whose failure the run
+// WithRecordedFailure makes the failure of the last attempt of WithStepAttempts permanent, whatever the
+// error is. Without WithStepAttempts that is the first attempt. Use it for a step whose failure the run
 // compensates for, so that a later attempt of the run does not run the step again.
 func WithRecordedFailure() StepOption {
 	return func(o *stepOptions) error {

@@ -117,7 +117,7 @@ func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 			done.add("called")
 			runtime.Goexit()
 			return 0, nil
-		}, workflow.WithAttempts(3, time.Second))
+		}, workflow.WithRunAttempts(3, time.Second))
 		m := w.flows("a").work(kind)
 		m.start("work", "x", 0)
 		require.Contains(t, m.await("x", workflow.Failed).Error, "it has ended its goroutine")
@@ -126,7 +126,7 @@ func TestAFunctionThatEndsItsGoroutineHasFailed(t *testing.T) {
 }
 
 // inspectRecord returns a run that List can read although Inspect cannot read its steps.
-func (f *worker) inspectRecord(id string) workflow.Info {
+func (f *worker) inspectRecord(id string) workflow.Report {
 	f.t.Helper()
 	runs, err := failure.Collect(f.List(f.t.Context()))
 	require.NoError(f.t, err)
@@ -136,7 +136,7 @@ func (f *worker) inspectRecord(id string) workflow.Info {
 		}
 	}
 	require.Fail(f.t, "not listed", id)
-	return workflow.Info{}
+	return workflow.Report{}
 }
 
 // TestTooManyResultsFailTheRunAtOnce: another attempt would repeat the effect, and have no more
@@ -202,7 +202,7 @@ func TestResultsUpToTheLimit(t *testing.T) {
 				})
 			}
 			return 4, run.Parallel(ctx, each...)
-		}, workflow.WithAttempts(1, time.Second))
+		}, workflow.WithRunAttempts(1, time.Second))
 		m := w.flows("a").work(kind)
 		for i := range 10 {
 			m.start("large", fmt.Sprint(i), 0)

@@ -93,7 +93,7 @@ func (f *worker) start(kind, id string, input any) {
 	require.NoError(f.t, f.Start(f.t.Context(), kind, id, input))
 }
 
-func (f *worker) inspect(id string) workflow.Info {
+func (f *worker) inspect(id string) workflow.Report {
 	f.t.Helper()
 	info, err := f.Inspect(f.t.Context(), id)
 	require.NoError(f.t, err)
@@ -101,7 +101,7 @@ func (f *worker) inspect(id string) workflow.Info {
 }
 
 // await waits until a run has finished in a state.
-func (f *worker) await(id string, want workflow.State) workflow.Info {
+func (f *worker) await(id string, want workflow.State) workflow.Report {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 12*time.Hour)
 	defer cancel()
@@ -289,7 +289,7 @@ func TestWhoHasARun(t *testing.T) {
 			require.Equal(t, info.Taken, runs[0].Taken)
 			inspected, err := moduleonly.InspectSteps(t.Context(), watcher.Workflows, "x")
 			require.NoError(t, err)
-			brief := inspected.(workflow.Info)
+			brief := inspected.(workflow.Report)
 			require.Nil(t, brief.Taken)
 			require.Equal(t, info.Steps, brief.Steps)
 			m.kill()
@@ -488,7 +488,7 @@ func TestParallel(t *testing.T) {
 					}
 					return nil
 				})
-		}, workflow.WithAttempts(1, time.Second))
+		}, workflow.WithRunAttempts(1, time.Second))
 		m := w.flows("a").work(kind)
 		began := time.Now()
 		m.start("parallel", "x", false)
@@ -523,7 +523,7 @@ func TestFailedRuns(t *testing.T) {
 				return "", errors.New("boom")
 			}
 			return "done", nil
-		}, workflow.WithAttempts(3, time.Minute))
+		}, workflow.WithRunAttempts(3, time.Minute))
 		m := w.flows("a").work(kind)
 		for _, how := range []string{"permanent", "panic", "large", "often", "swallowed"} {
 			m.start("failing", how, how)
@@ -550,7 +550,7 @@ func TestRetryWithoutTheRestOfThePause(t *testing.T) {
 				return 0, errors.New("boom")
 			}
 			return calls, nil
-		}, workflow.WithAttempts(3, time.Minute))
+		}, workflow.WithRunAttempts(3, time.Minute))
 		m := w.flows("a").work(kind)
 		m.start("failing", "x", 0)
 		settled()
@@ -909,7 +909,7 @@ func TestBadArgumentsOfRuns(t *testing.T) {
 		require.ErrorIs(t, m.Register(newFunction("a/b", ok)), framework.ErrInvalid)
 		require.ErrorIs(t, m.Register(newFunction[int, int]("a", nil)), framework.ErrInvalid)
 		for _, opt := range []workflow.FunctionOption{workflow.WithWorkers(0), workflow.WithWorkers(257),
-			workflow.WithAttempts(0, 1), workflow.WithAttempts(1, 0), workflow.WithMaxLosses(0)} {
+			workflow.WithRunAttempts(0, 1), workflow.WithRunAttempts(1, 0), workflow.WithMaxLosses(0)} {
 			require.ErrorIs(t, m.Register(newFunction("a", ok, opt)), framework.ErrInvalid)
 		}
 		require.NoError(t, m.Register(newFunction("a", ok)))

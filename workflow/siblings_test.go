@@ -44,7 +44,7 @@ func TestChildrenThatEndAtOnceAreExecutedOnce(t *testing.T) {
 					calls.add("%d", n)
 					time.Sleep(10 * time.Minute)
 					return n, outcome
-				}, workflow.WithWorkers(children), workflow.WithAttempts(1, time.Second))
+				}, workflow.WithWorkers(children), workflow.WithRunAttempts(1, time.Second))
 				var m *worker
 				for i := range 2 {
 					m = w.flows(fmt.Sprint("m", i)).work(fanOut(), child)

@@ -115,7 +115,7 @@ type Key struct {
 // the record says, also the first time: fields that JSON leaves out are lost.
 //
 // fn's context ends with ctx, with the executor and after WithTimeout. An error of fn is returned,
-// wrapped, after the attempts of WithRetry; it leaves no record, and the step may be called again,
+// wrapped, after the attempts of WithStepAttempts; it leaves no record, and the step may be called again,
 // also by the next attempt of a run. A panic is an error (framework.ErrPanic).
 //
 // A step fails permanently if fn returns an error of Permanent or WithPermanentErrors, or if its

@@ -162,7 +162,7 @@ func TestExecutorThatLosesItsSessionRecordsNothing(t *testing.T) {
 				<-ctx.Done()
 				require.ErrorIs(t, context.Cause(ctx), workflow.ErrEnded)
 				return 1, nil
-			}, workflow.WithRetry(5, time.Second))
+			}, workflow.WithStepAttempts(5, time.Second))
 		require.ErrorIs(t, err, workflow.ErrEnded)
 		require.ErrorIs(t, err, framework.ErrSessionLost)
 		second := w.execute(w.member("b"))
@@ -345,19 +345,19 @@ func TestRetriesOfAStep(t *testing.T) {
 		}
 		boom := errors.New("boom")
 		began := time.Now()
-		got, err := workflow.Step(t.Context(), e.opened, "a", fails(3, boom), workflow.WithRetry(4, time.Second))
+		got, err := workflow.Step(t.Context(), e.opened, "a", fails(3, boom), workflow.WithStepAttempts(4, time.Second))
 		require.NoError(t, err)
 		require.Equal(t, 4, got)
 		require.GreaterOrEqual(t, time.Since(began), 3500*time.Millisecond, "half of 1, 2 and 4 seconds")
-		_, err = workflow.Step(t.Context(), e.opened, "b", fails(3, boom), workflow.WithRetry(3, time.Second))
+		_, err = workflow.Step(t.Context(), e.opened, "b", fails(3, boom), workflow.WithStepAttempts(3, time.Second))
 		require.ErrorIs(t, err, boom)
 		_, err = workflow.Step(t.Context(), e.opened, "c", fails(1, workflow.Permanent(boom)),
-			workflow.WithRetry(3, time.Second))
+			workflow.WithStepAttempts(3, time.Second))
 		require.ErrorIs(t, err, workflow.ErrStepFailed)
 		require.NoError(t, workflow.Permanent(nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = workflow.Step(ctx, e.opened, "d", fails(9, boom), workflow.WithRetry(9, time.Minute))
+		_, err = workflow.Step(ctx, e.opened, "d", fails(9, boom), workflow.WithStepAttempts(9, time.Minute))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, boom)
 		got, err = workflow.Step(t.Context(), e.opened, "d", fails(0, nil))
@@ -389,7 +389,7 @@ func TestResultsThatCannotBeRecorded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		e := w.execute(w.member("a"))
 		var calls int
-		twice := workflow.WithRetry(2, time.Second)
+		twice := workflow.WithStepAttempts(2, time.Second)
 		_, err := workflow.Step(t.Context(), e.opened, "nan", returns(&calls, math.NaN()), twice)
 		require.ErrorIs(t, err, framework.ErrBadValue)
 		_, err = workflow.Step(t.Context(), e.opened, "large", returns(&calls, strings.Repeat("x", workflow.MaxResult)),
@@ -495,8 +495,8 @@ func TestBadArguments(t *testing.T) {
 			require.NoError(t, e.opened.Do(t.Context(), name, nothing))
 		}
 		for _, option := range []workflow.StepOption{
-			workflow.WithTimeout(0), workflow.WithRetry(0, time.Second), workflow.WithRetry(2, 0),
-			workflow.WithRetry(2, time.Hour),
+			workflow.WithTimeout(0), workflow.WithStepAttempts(0, time.Second), workflow.WithStepAttempts(2, 0),
+			workflow.WithStepAttempts(2, time.Hour),
 		} {
 			require.ErrorIs(t, e.opened.Do(t.Context(), "bad", nothing, option), framework.ErrInvalid)
 		}

@@ -32,13 +32,14 @@ func TestAPermanentFailureIsTheSameEachTime(t *testing.T) {
 		attempts int
 	}{
 		"marked": {err: workflow.Permanent(fmt.Errorf("item 7: %w", errSoldOut)), text: "item 7: sold out",
-			options: []workflow.StepOption{workflow.WithRetry(3, time.Second)}, not: []error{errSoldOut}, attempts: 1},
+			options: []workflow.StepOption{workflow.WithStepAttempts(3, time.Second)},
+			not:     []error{errSoldOut}, attempts: 1},
 		"declared": {err: fmt.Errorf("item 7: %w", errSoldOut), text: "item 7: sold out",
 			options: []workflow.StepOption{workflow.WithPermanentErrors(errRefused, errSoldOut),
-				workflow.WithRetry(3, time.Second)},
+				workflow.WithStepAttempts(3, time.Second)},
 			is: []error{errSoldOut}, not: []error{errRefused}, attempts: 1},
 		"used up": {err: errRefused, text: "refused", attempts: 3,
-			options: []workflow.StepOption{workflow.WithRetry(3, time.Second), workflow.WithRecordedFailure()}},
+			options: []workflow.StepOption{workflow.WithStepAttempts(3, time.Second), workflow.WithRecordedFailure()}},
 		"the first attempt": {err: errRefused, text: "refused", attempts: 1,
 			options: []workflow.StepOption{workflow.WithRecordedFailure()}},
 		"no text": {err: workflow.Permanent(errors.New("\xff" + strings.Repeat("ä", 2000))),

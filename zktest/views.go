@@ -111,14 +111,14 @@ type Node struct {
 	ACL []framework.ACL
 	// Stat is the node's metadata.
 	Stat framework.Stat
-	// Kind decides what ends the node's life.
-	Kind Kind
-	// TTL is the time without changes after which a node of kind TTL is deleted, else 0.
+	// Mode decides what ends the node's life.
+	Mode Mode
+	// TTL is the time without changes after which a node of mode TTL is deleted, else 0.
 	TTL time.Duration
 }
 
 func nodeOf(n zkserver.Node) Node {
-	return Node{Path: n.Path, Data: n.Data, ACL: convert(n.ACL, aclOf), Stat: statOf(n.Stat), Kind: Kind(n.Kind),
+	return Node{Path: n.Path, Data: n.Data, ACL: convert(n.ACL, aclOf), Stat: statOf(n.Stat), Mode: Mode(n.Kind),
 		TTL: n.TTL}
 }
 
@@ -133,23 +133,24 @@ func statOf(s wire.Stat) framework.Stat {
 		EphemeralOwner: framework.SessionID(s.EphemeralOwner), DataLength: s.DataLength, NumChildren: s.NumChildren}
 }
 
-// Kind is the kind of a node: it decides what ends the node's life.
-type Kind uint8
+// Mode is the mode of a node: it decides what ends the node's life. It is framework.Mode without
+// the sequential ones, since a server keeps only the name with its number.
+type Mode uint8
 
-// The kinds of nodes.
+// The modes of nodes.
 const (
 	// Persistent nodes stay until a client deletes them.
-	Persistent = Kind(zkserver.Persistent)
+	Persistent = Mode(zkserver.Persistent)
 	// Ephemeral nodes are deleted with their sessions.
-	Ephemeral = Kind(zkserver.Ephemeral)
+	Ephemeral = Mode(zkserver.Ephemeral)
 	// Container nodes are deleted some time after their last child.
-	Container = Kind(zkserver.Container)
+	Container = Mode(zkserver.Container)
 	// TTL nodes are deleted after a time without changes and children.
-	TTL = Kind(zkserver.TTL)
+	TTL = Mode(zkserver.TTL)
 )
 
-// String is the kind's name in lower case.
-func (k Kind) String() string { return zkserver.Kind(k).String() }
+// String is the mode's name in lower case.
+func (m Mode) String() string { return zkserver.Kind(m).String() }
 
 // Session is a copy of a session's state.
 type Session struct {

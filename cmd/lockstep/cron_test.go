@@ -140,7 +140,7 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	code, _, errs := s.run("jobs")
 	require.Equal(t, 0, code)
 	require.Contains(t, errs, "no jobs")
-	for _, args := range [][]string{{"jobs", "run", "demo"}, {"jobs", "pause", "demo"}, {"jobs", "remove", "demo"},
+	for _, args := range [][]string{{"jobs", "trigger", "demo"}, {"jobs", "pause", "demo"}, {"jobs", "remove", "demo"},
 		{"runs", "demo"}} {
 		code, _, errs := s.run(args...)
 		require.Equal(t, 1, code, args)
@@ -157,7 +157,7 @@ func TestJobsAreShownAndControlled(t *testing.T) {
 	require.NotContains(t, out, "NEXT")
 	code, _, _ = s.run("jobs", "resume", "demo")
 	require.Equal(t, 0, code)
-	code, _, _ = s.run("jobs", "run", "demo")
+	code, _, _ = s.run("jobs", "trigger", "demo")
 	require.Equal(t, 0, code)
 	require.Equal(t, "1", p.line(0))
 	require.Equal(t, "2", p.line(1))

@@ -78,7 +78,7 @@ func TestAnEmptyListNamesWhatIsElsewhere(t *testing.T) {
 	require.WithinDuration(t, time.Now(), report.Paused, time.Hour)
 	s.ok("jobs", "resume", "/jobs/often")
 	s.ok("runs", "/jobs/often")
-	for _, args := range [][]string{{"jobs", "pause", "/jobs"}, {"jobs", "run", "/jobs/none"}, {"runs", "/none"}} {
+	for _, args := range [][]string{{"jobs", "pause", "/jobs"}, {"jobs", "trigger", "/jobs/none"}, {"runs", "/none"}} {
 		code, _, errs = s.run(args...)
 		require.Equal(t, 1, code, args)
 		require.Contains(t, errs, "there is no job "+args[len(args)-1]+"\n")

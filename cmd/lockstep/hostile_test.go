@@ -79,9 +79,9 @@ var readingCommands = map[string]struct {
 // otherCommands print no data that others have written, or are tested elsewhere for hostile data.
 var otherCommands = []string{
 	"lock", "elect", "cron", "dev", "barrier enter", "gate raise", "gate lower", "gate wait", "latch count",
-	"latch wait", "latch reset", "jobs run", "jobs pause", "jobs resume", "jobs remove",
+	"latch wait", "latch reset", "jobs trigger", "jobs pause", "jobs resume", "jobs remove",
 	"queue put", "queue take", "queue set", "queue cancel", "queue pause", "queue resume", "queue purge",
-	"queue redrive", "queue return", "config set", "config edit", "config rollback",
+	"queue requeue", "queue return", "config set", "config edit", "config rollback",
 	"config watch", "id next", "id worker", "register", "disable", "enable", "revoke", "release", "elections transfer",
 	"man", "members cordon", "members uncordon", "members drain",
 	"workflows start", "workflows cancel", "workflows retry", "workflows requeue", "workflows remove",

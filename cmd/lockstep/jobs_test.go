@@ -88,7 +88,7 @@ func TestAJobThatNoProcessRunsDoesNotLookHealthy(t *testing.T) {
 	require.Positive(t, job["overdue"].(map[string]any)["count"])
 	require.Empty(t, job["members"])
 
-	for _, control := range []string{"run", "resume"} {
+	for _, control := range []string{"trigger", "resume"} {
 		code, _, errs = s.run("jobs", control, "demo")
 		require.Zero(t, code)
 		require.Contains(t, errs, "it waits until a process that has the job is started", control)

@@ -235,7 +235,7 @@ func TestACommandThatASignalCutsShortDoesNotEndWithZero(t *testing.T) {
 	defer s.zk.Thaw()
 	var all []*process
 	for _, args := range [][]string{
-		{"check"}, {"doctor"}, {"jobs"}, {"jobs", "--check"}, {"jobs", "run", "report"}, {"runs", "report"},
+		{"check"}, {"doctor"}, {"jobs"}, {"jobs", "--check"}, {"jobs", "trigger", "report"}, {"runs", "report"},
 		{"clean", "-y"}, {"config", "get", "limits"}, {"config", "history", "limits"},
 		{"config", "set", "limits", "1"}, {"id", "next", "orders"}, {"revoke", "deploy"},
 		{"release", "deploy", "--node", "x", "-y"}, {"elections"}, {"elections", "transfer", "billing", "x"},

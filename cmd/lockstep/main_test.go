@@ -302,7 +302,7 @@ func (s *stage) expire() {
 func (s *stage) left() {
 	s.t.Helper()
 	require.False(s.t, slices.ContainsFunc(s.zk.Tree("/"),
-		func(n zktest.Node) bool { return n.Kind == zktest.Ephemeral }))
+		func(n zktest.Node) bool { return n.Mode == zktest.Ephemeral }))
 	require.Empty(s.t, s.zk.Sessions())
 }
 

@@ -45,7 +45,7 @@ func TestQueuesAreListedAndControlled(t *testing.T) {
 	require.Equal(t, 1, code)
 }
 
-func TestDeadLettersAreRedrivenByNode(t *testing.T) {
+func TestDeadLettersAreRequeuedByNode(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "mails", "a", "b")
 	for range 2 {
@@ -54,14 +54,14 @@ func TestDeadLettersAreRedrivenByNode(t *testing.T) {
 	require.Equal(t, "0\t0\t2\n", s.ok("queue", "len", "mails"))
 	node, _, _ := strings.Cut(s.ok("queue", "dead", "mails"), "\t")
 	for _, bad := range [][]string{{}, {node, "--all"}} {
-		code, _, _ := s.run(append([]string{"queue", "redrive", "mails"}, bad...)...)
+		code, _, _ := s.run(append([]string{"queue", "requeue", "mails"}, bad...)...)
 		require.Equal(t, 64, code)
 	}
-	s.ok("queue", "redrive", "mails", node)
+	s.ok("queue", "requeue", "mails", node)
 	require.Equal(t, "1\t0\t1\n", s.ok("queue", "len", "mails"))
-	code, _, errs := s.run("queue", "redrive", "mails", node)
+	code, _, errs := s.run("queue", "requeue", "mails", node)
 	require.NotZero(t, code, errs)
-	s.ok("queue", "redrive", "mails", "--all")
+	s.ok("queue", "requeue", "mails", "--all")
 	require.Equal(t, "2\t0\t0\n", s.ok("queue", "len", "mails"))
 }
 
@@ -191,7 +191,7 @@ func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 func TestAMistypedQueueIsNotMade(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "mails", "a")
-	for _, line := range []string{"pause mail", "resume mail", "purge mail -y", "inflight mail", "redrive mail --all",
+	for _, line := range []string{"pause mail", "resume mail", "purge mail -y", "inflight mail", "requeue mail --all",
 		"set mail --capacity 3", "cancel mail x", "dead mail", "return mail x -y"} {
 		code, _, errs := s.run(append([]string{"queue"}, strings.Fields(line)...)...)
 		require.Equal(t, 1, code, line)

@@ -25,7 +25,7 @@ func runMember(ctx context.Context, parent *demo.Parent) error {
 	defer client.Close(ctx) //nolint:errcheck // the session expires otherwise
 
 	cluster := scheduler.New(client, clusterPath,
-		scheduler.WithObserver(func(e scheduler.Event) { sendEvent(parent, e) }))
+		scheduler.WithOnEvent(func(e scheduler.Event) { sendEvent(parent, e) }))
 	err = cluster.Add(scheduler.Job{
 		Name: jobName,
 		Spec: jobSpec,

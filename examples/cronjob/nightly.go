@@ -20,7 +20,7 @@ const (
 // within a quarter of a day; earlier nights are recorded as missed. observe gets both.
 func newNightlyScheduler(client *framework.Client, spec string, day time.Duration, books *nightStore,
 	observe func(scheduler.Event)) (*scheduler.Scheduler, error) {
-	s := scheduler.New(client, path, scheduler.WithObserver(observe))
+	s := scheduler.New(client, path, scheduler.WithOnEvent(observe))
 	return s, s.Add(scheduler.Job{
 		Name:     jobName,
 		Spec:     spec,

@@ -19,7 +19,7 @@ const (
 var namedKinds = map[string]string{
 	"lock": "locks", "locks": "locks", "revoke": "locks", "release": "locks",
 	"elect": "elections", "elections": "elections", "elections transfer": "elections",
-	"jobs": "jobs", "jobs run": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs",
+	"jobs": "jobs", "jobs trigger": "jobs", "jobs pause": "jobs", "jobs resume": "jobs", "jobs remove": "jobs",
 	"runs": "jobs", "cron": "jobs",
 	"members": "groups", "members cordon": "groups", "members uncordon": "groups", "members drain": "groups",
 	"services": "services", "register": "services", "disable": "services", "enable": "services", "id next": "ids",

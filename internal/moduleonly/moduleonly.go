@@ -33,7 +33,7 @@ var (
 
 	// InspectSteps is workflow.Workflows.Inspect without Info.Taken, for a caller that inspects many
 	// runs: to find the claim of one run, Inspect reads the claims of all runs of its kind.
-	// workflows is a *workflow.Workflows, and info a workflow.Info.
+	// workflows is a *workflow.Workflows, and info a workflow.Report.
 	InspectSteps func(ctx context.Context, workflows any, id string) (info any, err error)
 
 	// HasWorkflows reports whether a directory with these children is one of Workflows.

@@ -41,7 +41,7 @@ type Survey struct {
 	Locks    []*locks.Report
 	Jobs     []scheduler.JobReport
 	Queues   []queue.Report
-	Runs     []workflow.Info // Workflows after Workflows, in the order of their ids
+	Runs     []workflow.Report // Workflows after Workflows, in the order of their ids
 	Barriers []*barrier.Report
 	// QueuePaths are the paths of the queues, also of those that cannot be read, and Requested those
 	// of the locks for which holders of other locks have requests. Both need Queues.
@@ -252,6 +252,6 @@ func (r *reading) readRuns(ctx context.Context) error {
 
 // IsUntaken reports whether a run could go on, and no member has it. It returns false if the claims of
 // its kind could not be read.
-func IsUntaken(run workflow.Info) bool {
+func IsUntaken(run workflow.Report) bool {
 	return run.State == workflow.Active && run.Taken == nil && run.TakenErr == nil
 }

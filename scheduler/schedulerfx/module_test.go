@@ -54,7 +54,7 @@ type started struct {
 }
 
 func (s *started) option() scheduler.Option {
-	return scheduler.WithObserver(func(e scheduler.Event) {
+	return scheduler.WithOnEvent(func(e scheduler.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if e.Kind == scheduler.EventStarted {

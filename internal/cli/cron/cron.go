@@ -128,7 +128,7 @@ func (c *cronCommand) runScheduler(ctx context.Context) error {
 		}
 		c.printEvent(e)
 	}
-	s := scheduler.New(c.Client, c.Path, scheduler.WithGrace(math.MaxInt64), scheduler.WithObserver(observe))
+	s := scheduler.New(c.Client, c.Path, scheduler.WithGrace(math.MaxInt64), scheduler.WithOnEvent(observe))
 	stored.jobs = s
 	job := c.newJob(name, c.schedule)
 	stored.command = describeCommand(name, c.Command)

@@ -70,7 +70,7 @@ schedules, when they are due next, what they do, how the last run ended, and how
 and missed. With a NAME, or the path of a service's scheduler and the job's name, one job is shown in
 detail: its schedule in words, the next ten ticks, the members that have it and the one that runs it,
 the ticks that did not run and why, and the latest runs. If the NAME is also that of a subcommand,
-give the path: /lockstep/jobs/run.
+give the path: /lockstep/jobs/trigger.
 
 lockstep jobs computes which ticks are overdue: no process notices a job that no process has. With
 --check it prints one line for each finding only, and the exit code is 1 if there is any. See also
@@ -83,7 +83,7 @@ present.`,
   lockstep jobs /billing                          those of a service
   lockstep jobs /billing/jobs/rollup              one of them, in detail
   lockstep jobs --check || ./page.sh              the findings, for a monitoring system
-  lockstep jobs run report                        run it once, now
+  lockstep jobs trigger report                    run it once, now
   lockstep jobs pause team/report`,
 		Args: cobra.MaximumNArgs(1),
 	}
@@ -91,7 +91,7 @@ present.`,
 	cmd.RunE = cli.WithExitCodes(func(cmd *cobra.Command, args []string) error { return p.showJobs(cmd, args, *check) })
 	p.ConnectionFlags.AddConnectionFlags(streams, cmd)
 	cmd.AddCommand(
-		newControl(streams, "run NAME", "Run a job once, as soon as its policies permit", "to be run",
+		newControl(streams, "trigger NAME", "Run a job once, as soon as its policies permit", "to be run",
 			(*scheduler.Scheduler).Trigger),
 		newControl(streams, "pause NAME", "Do not run a job until it is resumed", "paused",
 			(*scheduler.Scheduler).Pause),
@@ -123,7 +123,7 @@ func newControl(streams *cli.Streams, use, short, done string, do func(*schedule
 				return err
 			}
 			streams.PrintNotice("%s: %s", args[0], done)
-			if cmd.Name() == "run" || cmd.Name() == "resume" {
+			if cmd.Name() == "trigger" || cmd.Name() == "resume" {
 				warnIfNoMemberRuns(ctx, streams, jobs, args[0], job)
 			}
 			return nil

@@ -82,12 +82,12 @@ removes items, unless -y is given.`, "  lockstep queue purge mails -y",
 	return cmd
 }
 
-func newQueueRedrive(streams *cli.Streams) *cobra.Command {
+func newQueueRequeue(streams *cli.Streams) *cobra.Command {
 	var all bool
-	cmd, _ := newQueueAct(streams, "redrive NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
+	cmd, _ := newQueueAct(streams, "requeue NAME [NODE...] [flags]", "Put dead letters at the end of the queue again",
 		`Put dead letters at the end of their queue again, and count their attempts from the start: those
 whose nodes are given, as lockstep queue dead shows them, or all with --all.`,
-		"  lockstep queue redrive mails --all\n  lockstep queue redrive mails "+
+		"  lockstep queue requeue mails --all\n  lockstep queue requeue mails "+
 			"/lockstep/queues/mails/dead/0000000000/i-0000000003",
 		func(ctx context.Context, q *queueCommand, args []string) error {
 			if all == (len(args) > 1) {

@@ -33,7 +33,7 @@ a terminal they quote an item that has unprintable characters. JSON has the text
 	cmd.AddCommand(newQueuePut(streams), newQueueTake(streams), newQueueLen(streams), newQueuePeek(streams),
 		newQueueDead(streams), newQueueSet(streams), newQueueCancel(streams))
 	cmd.AddCommand(newQueueList(streams), newQueuePause(streams), newQueueResume(streams), newQueuePurge(streams),
-		newQueueRedrive(streams), newQueueInFlight(streams), newQueueReturn(streams)) // for operators
+		newQueueRequeue(streams), newQueueInFlight(streams), newQueueReturn(streams)) // for operators
 	return cmd
 }
 

@@ -265,7 +265,7 @@ func runRows(seen *survey.Survey, now time.Time) (rows []topRow) {
 
 // runRow shows failed runs first, then those that no member has, then those with failed attempts,
 // and those that have ended well last.
-func runRow(run workflow.Info, now time.Time) topRow {
+func runRow(run workflow.Report, now time.Time) topRow {
 	state := cliworkflow.WorkflowStateCell(run)
 	row := topRow{path: run.Path, job: run.ID, weight: 1 + int64(run.Failures), order: run.Changed.UnixNano(),
 		value: run}

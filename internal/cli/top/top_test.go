@@ -406,7 +406,7 @@ func TestTopFitsATerminalOf80Columns(t *testing.T) {
 func TestTopShowsWorkflows(t *testing.T) {
 	now := time.Unix(1003, 0)
 	run := func(id string, state workflow.State, failures int, taken *workflow.Taken) topRow {
-		info := workflow.Info{Path: "/applications/billing/orders", ID: id,
+		info := workflow.Report{Path: "/applications/billing/orders", ID: id,
 			Kind: strings.Repeat("order-", 20), State: state, Failures: failures,
 			Taken: taken, Changed: now.Add(-1000 * time.Hour),
 			Waits: []string{strings.Repeat("signal ", 20)}, Error: "\x1b[2J"}

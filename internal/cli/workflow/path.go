@@ -32,7 +32,7 @@ func parseRun(name string) (path, id string, err error) {
 }
 
 // NameOf is the argument that means a run.
-func NameOf(run workflow.Info) string { return nameOfRun(run.Path, run.ID) }
+func NameOf(run workflow.Report) string { return nameOfRun(run.Path, run.ID) }
 
 // nameOfRun is the argument that means a run: its id, or its path.
 func nameOfRun(path, id string) string {

@@ -13,7 +13,7 @@ import (
 )
 
 // workflowTable has one line for each run.
-func workflowTable(runs []workflow.Info, now time.Time) *cli.Table {
+func workflowTable(runs []workflow.Report, now time.Time) *cli.Table {
 	t := cli.NewTable("RUN", "KIND", "STATE", "SINCE", "LAST STEP", "FAILURES", "WAITS FOR", "MEMBER", "ERROR")
 	for _, r := range runs {
 		last := ""
@@ -30,7 +30,7 @@ func workflowTable(runs []workflow.Info, now time.Time) *cli.Table {
 }
 
 // WorkflowStateCell is the state of a run. Failures are red.
-func WorkflowStateCell(r workflow.Info) cli.Cell {
+func WorkflowStateCell(r workflow.Report) cli.Cell {
 	text := string(r.State)
 	switch r.State {
 	case workflow.Active:
@@ -49,7 +49,7 @@ func WorkflowStateCell(r workflow.Info) cli.Cell {
 }
 
 // FormatTaken is the session of the member that has a run, and the identity of the member.
-func FormatTaken(r workflow.Info) string {
+func FormatTaken(r workflow.Report) string {
 	switch {
 	case r.TakenErr != nil:
 		return "not known"
@@ -64,7 +64,7 @@ func FormatTaken(r workflow.Info) string {
 }
 
 // PrintRun prints a run and a picture of its steps.
-func PrintRun(w io.Writer, r workflow.Info, now time.Time) error {
+func PrintRun(w io.Writer, r workflow.Report, now time.Time) error {
 	style := cli.StyleFor(w)
 	var b strings.Builder
 	b.WriteString(style.Bold(cli.InOneLine(cli.QuoteName(NameOf(r)))) + "\n")
@@ -110,7 +110,7 @@ const deepestIndent = 12
 
 // graphTable is a picture of a graph: each step below the steps that it comes after, indented by
 // its level.
-func graphTable(r workflow.Info, g workflow.GraphProgress) *cli.Table {
+func graphTable(r workflow.Report, g workflow.GraphProgress) *cli.Table {
 	t := cli.NewTable("", "", "STEP OF THE GRAPH", "AFTER", "WAITS FOR")
 	for _, s := range g.Steps {
 		t.AddRow(cli.DimCell("├─"), graphStateCell(r, s),
@@ -124,7 +124,7 @@ func graphTable(r workflow.Info, g workflow.GraphProgress) *cli.Table {
 
 // graphStateCell is the state of a step of a graph. What is stored does not distinguish a step
 // under way from one that is about to begin.
-func graphStateCell(r workflow.Info, s workflow.GraphStepProgress) cli.Cell {
+func graphStateCell(r workflow.Report, s workflow.GraphStepProgress) cli.Cell {
 	switch {
 	case s.Done:
 		return cli.GreenCell("done")
@@ -152,7 +152,7 @@ func joinNames(names []string) string {
 func shortenJSON(data json.RawMessage) string { return cli.CutText(string(data)) }
 
 // stepTable is a picture of a run: its finished steps in their order, and what comes next.
-func stepTable(r workflow.Info) *cli.Table {
+func stepTable(r workflow.Report) *cli.Table {
 	t := cli.NewTable("", "", "STEP", "TOOK", "ATTEMPTS", "RECORDED", "RESULT")
 	for _, s := range r.Steps {
 		if len(workflow.GraphsIn([]workflow.StepRecord{s})) > 0 {

@@ -89,7 +89,7 @@ func (f workflowsFilter) check() error {
 
 func (f workflowsFilter) isEmpty() bool { return len(f.kinds) == 0 && len(f.states) == 0 }
 
-func (f workflowsFilter) matches(run workflow.Info) bool {
+func (f workflowsFilter) matches(run workflow.Report) bool {
 	return (len(f.kinds) == 0 || slices.Contains(f.kinds, run.Kind)) &&
 		(len(f.states) == 0 || slices.Contains(f.states, string(run.State)))
 }
@@ -182,7 +182,7 @@ func (p *workflowsCommand) show(ctx context.Context, name string, filter workflo
 // listRuns prints the runs at some paths that match. What cannot be read is warned about, and
 // decides the exit code. unread is the error of what was not searched.
 func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread error, filter workflowsFilter) error {
-	var runs []workflow.Info
+	var runs []workflow.Report
 	var errs []error
 	for _, path := range paths {
 		infos, err := failure.Collect(p.at(path).List(ctx))
@@ -193,7 +193,7 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 		runs = append(runs, infos...)
 	}
 	stored := len(runs)
-	runs = slices.DeleteFunc(runs, func(run workflow.Info) bool { return !filter.matches(run) })
+	runs = slices.DeleteFunc(runs, func(run workflow.Report) bool { return !filter.matches(run) })
 	if unread != nil {
 		p.PrintWarning("%v", unread)
 	}
@@ -246,7 +246,7 @@ const (
 
 // addSteps reads the steps of runs that are not done. It warns about what cannot be read, and
 // returns one of the errors.
-func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (unread error) {
+func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Report) (unread error) {
 	errs := make([]error, len(runs))
 	slots := make(chan struct{}, readRunsAtOnce)
 	var reading sync.WaitGroup
@@ -265,7 +265,7 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (
 		reading.Go(func() {
 			defer func() { <-slots }()
 			inspected, err := moduleonly.InspectSteps(ctx, workflows, info.ID) // List has read Taken
-			full, _ := inspected.(workflow.Info)
+			full, _ := inspected.(workflow.Report)
 			switch {
 			case err == nil && full.State == info.State && full.Changed.Equal(info.Changed):
 				full.Taken, full.TakenErr = info.Taken, info.TakenErr
@@ -291,7 +291,7 @@ func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Info) (
 
 // warnOfTaken warns once of each kind if the members that have its runs cannot be read, and returns
 // one of the errors.
-func warnOfTaken(streams *cli.Streams, runs []workflow.Info) (unread error) {
+func warnOfTaken(streams *cli.Streams, runs []workflow.Report) (unread error) {
 	warned := map[string]bool{}
 	for _, run := range runs {
 		if kind := nameOfRun(run.Path, run.Kind); run.TakenErr != nil && !warned[kind] {
@@ -319,7 +319,7 @@ func (p *workflowsCommand) showRun(ctx context.Context, path, id string) error {
 		return err
 	}
 	run := info
-	unread := warnOfTaken(p.Streams, []workflow.Info{run})
+	unread := warnOfTaken(p.Streams, []workflow.Report{run})
 	if p.JSON {
 		err = cli.PrintResult(p.Out, true, run)
 	} else {

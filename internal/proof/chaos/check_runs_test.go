@@ -53,7 +53,7 @@ func (c *runChecker) check(calls []*operation, s segment) (wrong []error) {
 					e.process, e.Item, e.Source, end))
 			}
 		case kindStep:
-			if got, recorded := resultOf(r.Info, e.Order); !recorded || got != e.Source {
+			if got, recorded := resultOf(r.Report, e.Order); !recorded || got != e.Source {
 				wrong = append(wrong, fmt.Errorf("%s: %s of %s has returned %q to %s, and %q is recorded", runsPath,
 					e.Order, e.Item, e.Source, e.process, got))
 			}
@@ -63,7 +63,7 @@ func (c *runChecker) check(calls []*operation, s segment) (wrong []error) {
 }
 
 // resultOf returns the recorded result of a step.
-func resultOf(info workflow.Info, step string) (result string, recorded bool) {
+func resultOf(info workflow.Report, step string) (result string, recorded bool) {
 	for _, s := range info.Steps {
 		if s.Name == step {
 			return textOf(s.Result), true

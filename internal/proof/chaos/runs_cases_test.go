@@ -35,7 +35,7 @@ func TestCheckerVerdictsOnRuns(t *testing.T) {
 		return `a {"t":9,"step":"shown","kind":"finish","path":"/runs","item":"r","source":"` + source + `"}` + "\n"
 	}
 	good := func() finishedRun {
-		r := finishedRun{Info: workflow.Info{ID: "r", State: workflow.Done,
+		r := finishedRun{Report: workflow.Report{ID: "r", State: workflow.Done,
 			Result: json.RawMessage(`"x0,x1,7,x2,x3,x4"`)}}
 		for i := range runSteps {
 			name, result := fmt.Sprint("step", i), fmt.Sprint("x", i)

@@ -101,7 +101,7 @@ func executorActor(p *clientProcess, _ workload, rng *rand.Rand) actorFunc {
 			}
 		}()
 		err := flows.Register(runKind.Function(p.executeRun, workflow.WithWorkers(4),
-			workflow.WithAttempts(10, time.Second)))
+			workflow.WithRunAttempts(10, time.Second)))
 		if err == nil {
 			err = flows.Work(ctx)
 		}
@@ -227,7 +227,7 @@ func readSink(dir, run string) (all []sinkEffect, err error) {
 
 // finishedRun is a run that has ended, and the effects of its steps.
 type finishedRun struct {
-	workflow.Info
+	workflow.Report
 	effects []sinkEffect
 }
 
@@ -260,7 +260,7 @@ func (env *testEnv) awaitRunsFinished(ctx context.Context) ([]finishedRun, error
 
 // inspectRuns reads the runs that no earlier segment has. It returns an error if a run of an
 // earlier segment has changed.
-func (env *testEnv) inspectRuns(ctx context.Context, infos []workflow.Info) (runs []finishedRun, err error) {
+func (env *testEnv) inspectRuns(ctx context.Context, infos []workflow.Report) (runs []finishedRun, err error) {
 	for _, info := range infos {
 		end := string(info.State) + " " + string(info.Result)
 		if before, seen := env.runEnds[info.ID]; seen {

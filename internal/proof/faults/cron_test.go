@@ -53,7 +53,7 @@ func runCron(ctx context.Context, c *framework.Client) error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // errors end it too
 		stop()
 	}()
-	s := scheduler.New(c, os.Getenv(pathVariable), scheduler.WithObserver(func(e scheduler.Event) {
+	s := scheduler.New(c, os.Getenv(pathVariable), scheduler.WithOnEvent(func(e scheduler.Event) {
 		if e.Kind == scheduler.EventLeading {
 			printLine("leading", e.Run.Token)
 		}

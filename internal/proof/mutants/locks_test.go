@@ -213,9 +213,9 @@ var locksMutants = []mutant{
 		new:  "	if len(names)+n <= p.Permits+1 {\n		return p, nil\n",
 	},
 	{
-		promise: "Of two calls of Resize at the same time",
-		name:    "semaphore: a resize beside another one fails", file: "locks/permitlimit.go",
-		test: "TestResizeBesideAnother",
+		promise: "Of two calls of SetLimit at the same time",
+		name:    "semaphore: a SetLimit beside another one fails", file: "locks/permitlimit.go",
+		test: "TestSetLimitBesideAnother",
 		old:  "// been set just before\n\t\t\t\treturn nil\n",
 		new:  "// been set just before\n\t\t\t\treturn err\n",
 	},

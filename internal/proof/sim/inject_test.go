@@ -256,7 +256,7 @@ func (sim *simulation) deleteNode(r *rand.Rand) bool {
 	var nodes []zktest.Node
 	for _, s := range sim.workloads {
 		for _, n := range sim.zk.Tree(s.path()) {
-			if n.Kind == zktest.Ephemeral && s.mayBeDeleted(n.Path) {
+			if n.Mode == zktest.Ephemeral && s.mayBeDeleted(n.Path) {
 				nodes = append(nodes, n)
 			}
 		}

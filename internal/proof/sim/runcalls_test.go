@@ -226,7 +226,7 @@ func (u *runAudit) checkRetry(c runCall) {
 }
 
 // checkInfo checks that a run is what the servers had during the call.
-func (u *runAudit) checkInfo(c runCall, info workflow.Info, finished bool) {
+func (u *runAudit) checkInfo(c runCall, info workflow.Report, finished bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if c.err != nil {
@@ -249,7 +249,7 @@ func (u *runAudit) checkInfo(c runCall, info workflow.Info, finished bool) {
 	}
 }
 
-func (u *runAudit) checkList(c runCall, infos []workflow.Info) {
+func (u *runAudit) checkList(c runCall, infos []workflow.Report) {
 	if c.err != nil {
 		u.mu.Lock()
 		defer u.mu.Unlock()

@@ -172,7 +172,7 @@ func (sim *simulation) checkAtEnd() {
 func (sim *simulation) checkLeftovers(s workload) {
 	path := s.path()
 	for _, n := range sim.zk.Tree(path) {
-		if n.Kind == zktest.Ephemeral && !s.mayRemain(n.Path) {
+		if n.Mode == zktest.Ephemeral && !s.mayRemain(n.Path) {
 			sim.addViolation(path, "no orphan", "%s was left behind", n.Path)
 		}
 	}

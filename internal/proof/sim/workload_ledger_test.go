@@ -120,7 +120,7 @@ func (s *ledgerWorkload) execute(a *actor, lease *locks.Lease) {
 		key := opened.UUID() + "-" + name
 		got, err := workflow.Step(ctx, opened, name,
 			func(ctx context.Context, k workflow.Key) (int64, error) { return s.effect(a, ctx, lease, name, k) },
-			workflow.WithRetry(1+a.rng.IntN(3), time.Second))
+			workflow.WithStepAttempts(1+a.rng.IntN(3), time.Second))
 		a.waitWhileFrozen()
 		s.check(a, ctx, lease, "step "+name, err)
 		cancel()

@@ -198,7 +198,7 @@ func (s *registryWorkload) change(a *actor, ctx context.Context) {
 func (s *registryWorkload) nodes() map[string]zktest.Node {
 	all := map[string]zktest.Node{}
 	for _, n := range s.sim.zk.Tree(s.dir()) {
-		if n.Kind == zktest.Ephemeral {
+		if n.Mode == zktest.Ephemeral {
 			all[n.Path[len(s.dir())+1:]] = n
 		}
 	}

@@ -183,7 +183,8 @@ func (s *runsWorkload) function(p *process, kind workflow.Kind[[]simOp, string],
 		}()
 		x := &simExecution{s, e, run}
 		return x.perform(ctx, ops, "")
-	}, workflow.WithWorkers(workers), workflow.WithAttempts(s.attempts, time.Second), workflow.WithMaxLosses(s.losses))
+	}, workflow.WithWorkers(workers), workflow.WithRunAttempts(s.attempts, time.Second),
+		workflow.WithMaxLosses(s.losses))
 }
 
 // simExecution performs the operations of a run.
@@ -222,7 +223,7 @@ func (x *simExecution) performOne(ctx context.Context, r *rand.Rand, op simOp) (
 	case "step":
 		result, err := workflow.Step(ctx, x.run, op.Name,
 			func(ctx context.Context, key workflow.Key) (string, error) { return x.effect(ctx, r, op.Name, key) },
-			workflow.WithRetry(1+r.IntN(3), time.Second))
+			workflow.WithStepAttempts(1+r.IntN(3), time.Second))
 		if err == nil {
 			x.audit.checkStep(x.execution, op.Name, result)
 		}

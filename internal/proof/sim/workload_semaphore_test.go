@@ -31,7 +31,7 @@ type semaphoreWorkload struct {
 // permitLimit is a number of permits that may have been valid for some time.
 type permitLimit struct {
 	n       int
-	settled time.Time // when its Resize returned; zero before
+	settled time.Time // when its SetLimit returned; zero before
 	until   time.Time // until when it may be valid; zero: it still may
 }
 
@@ -72,7 +72,7 @@ func (s *semaphoreWorkload) resize(a *actor, sem *locks.Semaphore) {
 	s.mu.Unlock()
 	ctx, cancel := a.callContext()
 	defer cancel()
-	err := sem.Resize(ctx, n)
+	err := sem.SetLimit(ctx, n)
 	a.waitWhileFrozen()
 	s.sim.history.add(s.path(), "%s resizes to %d permits: %s", a.name, n, outcome(err))
 	if err != nil && !errors.Is(err, framework.ErrSessionLost) { // after a lost session the outcome is unknown
@@ -81,7 +81,7 @@ func (s *semaphoreWorkload) resize(a *actor, sem *locks.Semaphore) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limits[mine].settled = time.Now()
-	for i := range s.limits[:mine] { // an earlier Resize that had returned before this one began is no longer valid
+	for i := range s.limits[:mine] { // an earlier SetLimit that had returned before this one began is no longer valid
 		if l := &s.limits[i]; err == nil && l.settled.Before(asked) && !l.settled.IsZero() && l.until.IsZero() {
 			l.until = time.Now()
 		}
