@@ -48,6 +48,7 @@ func (s *termSuccessor) handOver(ctx context.Context, client *framework.Client, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, own.Session().LeaseRemaining())
 	defer cancel()
+	own.BeginLeave()
 	for passed, unknown := slices.Clone(s.passed), false; ; {
 		ops := []framework.Op{framework.DeleteOp(own.Node().Path, framework.AnyVersion),
 			framework.CheckOp(s.node, framework.AnyVersion)}

@@ -250,3 +250,92 @@ func TestGuardedWritesOfNeighboursDoNotCross(t *testing.T) {
 		require.Len(t, gone, holders)
 	})
 }
+
+// TestAWaiterOfANewDirectoryIsNoNeighbourOfTheOld: the servers have removed the directory behind a
+// holder's node, and another session holds in the next one, with the number that the former holder
+// had. A goroutine of the former holder's session joins before that session knows that its node is
+// gone. The answers come together, so its goroutines handle them in any order.
+func TestAWaiterOfANewDirectoryIsNoNeighbourOfTheOld(t *testing.T) {
+	for name, grant := range map[string]func(t *testing.T, m *zktest.Member) (locks.Locker, *locks.Lease){
+		"guarded": func(t *testing.T, m *zktest.Member) (locks.Locker, *locks.Lease) {
+			mutex := locks.NewMutex(m.Client, path)
+			l := held(t, t.Context(), mutex)
+			_, err := m.Multi(t.Context(), l.Guard(), framework.CreateOp("/guarded", nil, framework.Persistent))
+			require.NoError(t, err)
+			return mutex, l
+		},
+		"not guarded": func(t *testing.T, m *zktest.Member) (locks.Locker, *locks.Lease) {
+			mutex := locks.NewMutex(m.Client, path)
+			return mutex, held(t, t.Context(), mutex)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 30 {
+				in(t, func(t *testing.T, w *world) {
+					a, b := w.member("a"), w.member("b")
+					mutex, first := grant(t, a)
+					slow := w.zk.DelayReplies(time.Second, zktest.Match{Session: sessionOf(t, a).ID()})
+					var all sync.WaitGroup
+					all.Go(func() { released(t, first) })
+					synctest.Wait()
+					w.zk.Reap()
+					other := held(t, t.Context(), locks.NewMutex(b.Client, path))
+					require.Equal(t, number(first.Node()), number(other.Node()))
+					all.Go(func() {
+						second := held(t, t.Context(), mutex)
+						require.Error(t, other.Err(), "there were two holders")
+						released(t, second)
+					})
+					time.Sleep(2 * time.Second)
+					slow.Cancel()
+					released(t, other)
+					all.Wait()
+				})
+			}
+		})
+	}
+}
+
+// TestPermitsOfANewDirectoryAreGrantedInOrder is the same for the line of a semaphore, which a
+// holder leaves as it takes its permits. The answer is lost, so the holder asks what has happened,
+// and the other goroutine joins meanwhile.
+func TestPermitsOfANewDirectoryAreGrantedInOrder(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.member("a"), w.member("b")
+		ours, theirs := locks.NewSemaphore(a.Client, path, 2), locks.NewSemaphore(b.Client, path, 2)
+		released(t, held(t, t.Context(), ours)) // it knows the number of permits then
+		keeper := held(t, t.Context(), theirs)  // so that the directory of leases stays
+		w.zk.Reap()
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		acquire := func(name string, s *locks.Semaphore) {
+			all.Go(func() {
+				l := held(t, t.Context(), s)
+				mu.Lock()
+				order = append(order, name)
+				mu.Unlock()
+				time.Sleep(time.Minute)
+				released(t, l)
+			})
+			synctest.Wait()
+		}
+		lost := w.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: func(r zktest.Request) bool {
+			return strings.HasPrefix(r.Parts[0].Path, path+"/leases/")
+		}})
+		a.Link.Delay(10 * time.Millisecond)
+		acquire("first", ours)
+		<-lost.Hit()
+		a.Link.Cut()
+		w.zk.Reap()
+		acquire("second", theirs)
+		acquire("third", ours)
+		a.Link.Heal()
+		time.Sleep(time.Second)
+		a.Link.Delay(0)
+		b.Link.Delay(10 * time.Millisecond) // so that the third is faster when the first releases
+		all.Wait()
+		require.Equal(t, []string{"first", "second", "third"}, order)
+		released(t, keeper)
+	})
+}

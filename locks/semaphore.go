@@ -222,6 +222,7 @@ func (s *Semaphore) takePermits(ctx, caller context.Context, c *waitline.Contend
 		if err != nil {
 			return nil, err
 		}
+		c.BeginLeave()
 		created, err := primitives.Of(c.Session()).CreateProtected(ctx, primitives.ProtectedCreate{
 			Dir: s.leases, Name: leaseName, Data: s.lock.contenderData(ctx), Count: n,
 			With: []framework.Op{framework.CheckOp(s.limit.node, p.version),

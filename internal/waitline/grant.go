@@ -53,6 +53,9 @@ func (g *Grant) SetGuarded() { g.guarded.Store(true) }
 // IsGuarded reports whether SetGuarded was called.
 func (g *Grant) IsGuarded() bool { return g.guarded.Load() }
 
+// BeginLeave is Contender.BeginLeave, for a caller whose own transaction deletes the node.
+func (g *Grant) BeginLeave() { g.contender.BeginLeave() }
+
 // Release ends the hold with a cause, unless the hold has ended already. Then it deletes the node in
 // the background and wakes the next local contender. Once the deletion is in the connection's
 // queue, Release calls queued, unless that is nil. If the session ends before, it does not call
@@ -71,6 +74,7 @@ func (g *Grant) Release(cause error, queued func()) primitives.Discarded {
 	}
 	c := g.contender
 	if g.IsGuarded() {
+		c.BeginLeave()
 		g.deletion = primitives.Then(primitives.Of(c.s).Discard(queued, c.node.Path), c.WakeNext)
 	} else {
 		g.deletion = c.Leave(queued)

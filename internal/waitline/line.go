@@ -370,6 +370,7 @@ func (n *watchedNode) stopWatch() {
 // queue, it wakes the next local contender and then calls queued, unless that is nil. If the
 // session ends before, it does not call queued.
 func (c *Contender) Leave(queued func()) primitives.Discarded {
+	c.BeginLeave()
 	if queued == nil {
 		return primitives.Of(c.s).Discard(c.WakeNext, c.node.Path)
 	}
@@ -378,6 +379,10 @@ func (c *Contender) Leave(queued func()) primitives.Discarded {
 		queued()
 	}, c.node.Path)
 }
+
+// BeginLeave links no later contender of the session to this one. Leave calls it; a caller calls it
+// before it sends its own transaction that deletes the contender's node.
+func (c *Contender) BeginLeave() { c.localContenders.beginLeave(&c.local) }
 
 // WakeNext takes the contender out of its session's local contenders and wakes the next one. Only
 // the first call counts. Leave calls it; a caller that has deleted the contender's node in its own

@@ -17,6 +17,10 @@ import (
 // the guarded writes of the old holder, on any connection, come before that, or the servers refuse
 // them.
 //
+// The servers remove the directory when it is empty, as it may be behind a contender whose deletion
+// this session does not know of yet. So contenders that join after that deletion was sent get no
+// link to it: see beginLeave.
+//
 // An operator may delete the directory with its nodes. In the next directory the numbers begin
 // again, so that contenders of both directories could seem to be neighbours. addContender breaks
 // the links of the old directory's contenders when their numbers show that. A contender that learns
@@ -66,6 +70,7 @@ type localContender struct {
 	granted    bool            // no contender blocks it
 	first      bool            // it is the first in line
 	left       bool            // removeContender has removed it
+	leaving    bool            // the deletion of its node may have been sent: it gets no next neighbour
 	// its links are broken: its node was deleted, or may have been, with its directory or alone
 	unlinked bool
 }
@@ -113,7 +118,9 @@ func (ws *localContenders) addContender(w *localContender) {
 		for p.next != nil && p.next.position.Seq == p.position.Seq { // a writer and its readers may have one number
 			p = p.next
 		}
-		p.setNext(w)
+		if !p.leaving {
+			p.setNext(w)
+		}
 	}
 	if n := ws.bySeq[w.position.Seq+1]; n != nil {
 		w.setNext(n)
@@ -127,7 +134,7 @@ func (ws *localContenders) addContender(w *localContender) {
 func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if writer.left || writer.unlinked {
+	if writer.left || writer.leaving || writer.unlinked {
 		return false
 	}
 	reader.next = writer.next
@@ -138,6 +145,15 @@ func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 	reader.zxid = writer.zxid
 	ws.bySeq[reader.position.Seq] = reader
 	return true
+}
+
+// beginLeave says that the deletion of a contender's node is about to be sent. The nodes of
+// contenders that join later may be created behind it, where other sessions' contenders may come
+// between them, also in a new directory whose numbers begin again. So they list the line.
+func (ws *localContenders) beginLeave(w *localContender) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.leaving = true
 }
 
 // removeContender removes a contender and wakes the next one. Call it for a holder only after the

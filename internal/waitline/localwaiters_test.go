@@ -23,6 +23,36 @@ func TestReaderIsNotLinkedToWriterThatHasGone(t *testing.T) {
 	}
 }
 
+// TestAContenderThatLeavesGetsNoNeighbour: what joins behind it may stand in another directory.
+func TestAContenderThatLeavesGetsNoNeighbour(t *testing.T) {
+	for _, kind := range []Kind{Mutex, Read} {
+		ws := &localContenders{bySeq: map[int32]*localContender{}}
+		join := func(zxid int64, seq int32) *localContender {
+			w := &localContender{position: Position{Kind: kind, Seq: seq}, zxid: zxid, wakeups: make(chan struct{}, 1)}
+			ws.announceJoin()
+			ws.addContender(w)
+			return w
+		}
+		holder := join(100, 0)
+		ws.markGranted(holder, true)
+		neighbour := join(101, 1)
+		ws.beginLeave(neighbour)
+		late := join(103, 2)
+		require.Equal(t, mustWatch, ws.stateOf(late))
+		ws.beginLeave(holder)
+		ws.removeContender(holder)
+		require.Equal(t, granted, ws.stateOf(neighbour), "it joined before the holder began to leave")
+		ws.removeContender(neighbour)
+		require.Equal(t, mustWatch, ws.stateOf(late), "%v", kind)
+	}
+	ws := &localContenders{bySeq: map[int32]*localContender{}}
+	writer := &localContender{position: Position{Kind: Write}}
+	ws.announceJoin()
+	ws.addContender(writer)
+	ws.beginLeave(writer)
+	require.False(t, ws.addDowngraded(writer, &localContender{position: Position{Kind: Read}}))
+}
+
 // TestContendersOfADeletedDirectoryAreUnlinked checks the numbers and zxids by which addContender
 // recognizes them.
 func TestContendersOfADeletedDirectoryAreUnlinked(t *testing.T) {

@@ -54,7 +54,7 @@ func (r *rawClient) event() wire.WatchEvent {
 	d := wire.NewDecoder(frame)
 	var head wire.ReplyHeader
 	head.Decode(&d)
-	require.Equal(r.st.t, int32(wire.XidNotify), head.Xid)
+	require.Equal(r.st.t, wire.XidNotify, head.Xid)
 	var e wire.WatchEvent
 	e.Decode(&d)
 	require.NoError(r.st.t, d.Err())

@@ -101,6 +101,20 @@ var locksMutants = []mutant{
 		new:  "",
 	},
 	{
+		promise: "The servers remove a line's directory when it is empty",
+		name:    "contenders join behind one that leaves", file: "internal/waitline/localwaiters.go", pkg: "./locks",
+		test: "TestAWaiterOfANewDirectoryIsNoNeighbourOfTheOld",
+		old:  "\t\tif !p.leaving {\n",
+		new:  "\t\tif !p.leaving || true {\n",
+	},
+	{
+		promise: "The servers remove a line's directory when it is empty",
+		name:    "a waiter takes its permits and gets neighbours", file: "locks/semaphore.go",
+		test: "TestPermitsOfANewDirectoryAreGrantedInOrder",
+		old:  "\t\tc.BeginLeave()\n",
+		new:  "",
+	},
+	{
 		promise: "These send neither a write nor a read while they wait",
 		name:    "the next in line sleeps", file: "internal/waitline/line.go", pkg: "./internal/proof/idle",
 		test: "TestTheNextInLineIsGrantedAtOnce",
@@ -188,7 +202,7 @@ var locksMutants = []mutant{
 		promise: "No writer holds beside a reader",
 		name:    "a reader becomes the neighbour of a writer that has left", file: "internal/waitline/localwaiters.go",
 		test: "TestReaderIsNotLinkedToWriterThatHasGone",
-		old:  "\tif writer.left || writer.unlinked {\n\t\treturn false\n\t}\n",
+		old:  "\tif writer.left || writer.leaving || writer.unlinked {\n\t\treturn false\n\t}\n",
 		new:  "",
 	},
 	{
