@@ -22,7 +22,7 @@ import (
 type hold struct {
 	contender *contender
 	life      lifetime.Lifetime
-	expiry    *expiry
+	expiry    expiry
 
 	mu       sync.Mutex
 	released *released // nil before Release
@@ -30,8 +30,10 @@ type hold struct {
 
 // beginHold begins the hold of a granted contender, and its renewals.
 func beginHold(values context.Context, c *contender, g grant) *hold {
-	h := &hold{contender: c, expiry: newExpiry(c.clock, g.sent+c.leaseLength())}
-	h.life.Init(h.expiry, values)
+	c.kept.use(c.clock)
+	h := &hold{contender: c}
+	h.life.Init(&h.expiry, values)
+	h.expiry.begin(c.clock, g.sent+c.leaseLength(), &h.life)
 	if !c.opts.fixed {
 		h.expiry.call(g.sent+c.opts.expiry/3, h.renew) // most holds end before
 	}
@@ -164,10 +166,8 @@ func (h *hold) Release(cause error, queued func()) primitives.Discarded {
 	if queued != nil {
 		queued()
 	}
-	r.ctx, r.cancel = context.WithCancel(context.Background())
-	h.expiry.call(c.clock.Now()+within, func() {
+	h.expiry.call(c.clock.Now()+within, func() { // go-redis may return later
 		r.end(fmt.Errorf("%w: no answer within %v", ErrExpired, within.Round(time.Millisecond)))
-		r.cancel() // go-redis may return later
 	})
 	return r
 }
@@ -175,23 +175,21 @@ func (h *hold) Release(cause error, queued func()) primitives.Discarded {
 // Send implements lockstore.Hold. What fails in the caller's goroutine is tried again in another one.
 func (h *hold) Send(inCaller bool) {
 	c, r := h.contender, h.released
-	end := func(err error) {
-		r.end(err)
+	if inCaller && c.giveBackOnce(releaseContext{r}) == nil {
 		h.expiry.stop()
-		r.cancel()
-	}
-	if inCaller && c.giveBackOnce(r.ctx) == nil {
-		end(nil)
+		r.end(nil)
 		return
 	}
-	c.run(func() { end(c.giveBack(r.ctx)) })
+	c.inBackground(func() {
+		err := c.giveBack(releaseContext{r})
+		h.expiry.stop()
+		r.end(err)
+	})
 }
 
 // released is a release in the background. It implements primitives.Discarded.
 type released struct {
-	ctx    context.Context // ends when the key has expired
-	cancel context.CancelFunc
-	done   chan struct{}
+	done chan struct{}
 
 	mu    sync.Mutex
 	ended bool
@@ -229,12 +227,28 @@ func (r *released) Wait(ctx context.Context) error {
 // Zxid is 0: Redis numbers no transactions.
 func (r *released) Zxid() int64 { return 0 }
 
-// expiry ends a hold when its time is over, by the clock. It implements lifetime.Parent.
+// releaseContext is the context of a release's requests. It is done when the release has ended, so a
+// release needs no other context.
+type releaseContext struct{ *released }
+
+func (releaseContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (releaseContext) Value(any) any               { return nil }
+
+func (c releaseContext) Err() error {
+	select {
+	case <-c.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// expiry ends a hold's lifetime when the time is over, by the clock. It implements lifetime.Parent,
+// for that lifetime only.
 type expiry struct {
-	clock  clock.Clock
-	alarm  clock.Alarm
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	clock clock.Clock
+	alarm clock.Alarm
+	life  *lifetime.Lifetime
 
 	mu    sync.Mutex
 	until time.Duration
@@ -242,12 +256,10 @@ type expiry struct {
 	next  func() // see call
 }
 
-func newExpiry(c clock.Clock, until time.Duration) *expiry {
-	e := &expiry{clock: c, until: until}
-	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+func (e *expiry) begin(c clock.Clock, until time.Duration, life *lifetime.Lifetime) {
+	e.clock, e.until, e.life = c, until, life
 	e.alarm = c.NewAlarm(e.ring)
 	e.alarm.Set(until)
-	return e
 }
 
 // call calls f at a time, in a goroutine of its own, instead of what a former call has asked for.
@@ -259,7 +271,7 @@ func (e *expiry) call(at time.Duration, f func()) {
 }
 
 func (e *expiry) ring() {
-	_ = e.Err()
+	_ = e.life.Err() // ends the lifetime if the time is over
 	e.mu.Lock()
 	next := e.next
 	e.next = nil
@@ -275,17 +287,16 @@ func (e *expiry) ring() {
 // Err is ErrExpired once the time is over.
 func (e *expiry) Err() error {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.over = e.over || e.clock.Now() >= e.until
-	over := e.over
-	e.mu.Unlock()
-	if !over {
-		return nil
+	if e.over {
+		return ErrExpired
 	}
-	e.cancel(ErrExpired)
-	return ErrExpired
+	return nil
 }
 
-func (e *expiry) BareContext() context.Context { return e.ctx }
+// BareContext never ends: ring ends the lifetime.
+func (e *expiry) BareContext() context.Context { return context.Background() }
 
 // extend moves the end to until, unless the time is over.
 func (e *expiry) extend(until time.Duration) {
@@ -311,7 +322,4 @@ func (e *expiry) remaining() time.Duration {
 }
 
 // stop ends the alarm. The hold has ended.
-func (e *expiry) stop() {
-	e.alarm.Stop()
-	e.cancel(nil)
-}
+func (e *expiry) stop() { e.alarm.Stop() }

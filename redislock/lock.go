@@ -22,7 +22,7 @@ import (
 
 // mode says which scripts acquire and renew a lock.
 type mode struct {
-	acquire, renew *redis.Script
+	acquire, renew *script
 	shared         bool
 }
 
@@ -40,6 +40,7 @@ type lock struct {
 	client redis.UniversalClient
 	name   string
 	keys   []string
+	boxed  []any // what a command says of its keys: how many, and their names
 	opts   options
 	clock  clock.Clock
 	wakes  wakes
@@ -53,6 +54,10 @@ type lock struct {
 func newLock(client redis.UniversalClient, name, kind string, opts []Option) *lock {
 	l := &lock{client: client, name: name, keys: keysOf(name), clock: clock.System(),
 		kept: kept{work: make(chan func())}}
+	l.boxed = []any{len(l.keys)}
+	for _, key := range l.keys {
+		l.boxed = append(l.boxed, key)
+	}
 	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		l.err = fmt.Errorf("%w: the client is nil", errInvalid)
 		return l
@@ -291,7 +296,7 @@ func (c *contender) giveBack(ctx context.Context) error {
 }
 
 func (c *contender) giveBackOnce(ctx context.Context) error {
-	return release.Run(ctx, c.client, c.keys, c.owner, callsOf(c.name)).Err()
+	return c.run(ctx, release, c.owner, c.wakes.calls).Err()
 }
 
 // answer is what a script has returned.
@@ -302,21 +307,34 @@ type answer struct {
 
 func (a answer) granted() bool { return a.err == nil && len(a.numbers) > 0 && a.numbers[0] == 1 }
 
-// ask runs a script.
-func (l *lock) ask(ctx context.Context, script *redis.Script, args []any) answer {
-	return parse(script.Run(ctx, l.client, l.keys, args...).Result())
+// ask runs a script, and reads its answer.
+func (l *lock) ask(ctx context.Context, s *script, args []any) answer {
+	return parse(l.run(ctx, s, args...).Result())
+}
+
+// run runs a script as its Run does, without making the names of its keys values each time: these
+// were a quarter of the allocations of a free lock.
+func (l *lock) run(ctx context.Context, s *script, args ...any) *redis.Cmd {
+	command := append(make([]any, 0, 2+len(l.boxed)+len(args)), "evalsha", s.hash)
+	command = append(append(command, l.boxed...), args...)
+	c := redis.NewCmd(ctx, command...)
+	c.SetFirstKeyPos(3)
+	if err := l.client.Process(ctx, c); redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return s.Eval(ctx, l.client, l.keys, args...)
+	}
+	return c
 }
 
 // send runs a script in another goroutine. Its caller need not wait for the answer: go-redis itself
 // waits for its ReadTimeout even if ctx has ended.
-func (l *lock) send(ctx context.Context, script *redis.Script, args ...any) <-chan answer {
+func (l *lock) send(ctx context.Context, s *script, args ...any) <-chan answer {
 	answers := make(chan answer, 1)
-	l.run(func() { answers <- l.ask(ctx, script, args) })
+	l.inBackground(func() { answers <- l.ask(ctx, s, args) })
 	return answers
 }
 
-// run calls f in another goroutine: in one that has ended another call, if there is one.
-func (l *lock) run(f func()) {
+// inBackground calls f in another goroutine: in one that has ended another call, if there is one.
+func (l *lock) inBackground(f func()) {
 	idle := l.kept.use(l.clock)
 	select {
 	case l.kept.work <- f:

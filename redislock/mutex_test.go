@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/clock"
+	"github.com/lockstep-go/lockstep/internal/lifetime"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -306,6 +308,47 @@ func TestACallWithoutAnEndAsksByItself(t *testing.T) {
 		require.NoError(t, lease.Release(context.Background()), "what fails is tried again")
 		require.False(t, s.Exists("orders"))
 	})
+}
+
+// A lease does not open and close the timer of the operating system: an alarm is kept for the next.
+func TestAnAlarmIsKeptForTheNextLease(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, _ := s.newClient(t)
+		m := NewMutex(client, "orders")
+		alarms := &countingClock{Clock: clock.Time()}
+		m.lock.clock = alarms
+		for _, ctx := range []context.Context{t.Context(), context.Background()} {
+			lease, err := m.Lock(ctx)
+			require.NoError(t, err)
+			require.NoError(t, lease.Release(ctx))
+			synctest.Wait()
+			require.EqualValues(t, 1, alarms.notStopped.Load())
+			time.Sleep(3 * linger)
+			require.Zero(t, alarms.notStopped.Load())
+		}
+	})
+}
+
+// countingClock counts the alarms that are not stopped.
+type countingClock struct {
+	clock.Clock
+	notStopped atomic.Int32
+}
+
+func (c *countingClock) NewAlarm(ring func()) clock.Alarm {
+	c.notStopped.Add(1)
+	return &countedAlarm{Alarm: c.Clock.NewAlarm(ring), clock: c}
+}
+
+type countedAlarm struct {
+	clock.Alarm
+	clock *countingClock
+	once  sync.Once
+}
+
+func (a *countedAlarm) Stop() {
+	a.Alarm.Stop()
+	a.once.Do(func() { a.clock.notStopped.Add(-1) })
 }
 
 // askers remembers from where requests are sent.
@@ -634,7 +677,10 @@ func TestAWaiterOutlivesAFailover(t *testing.T) {
 // over.
 func TestAnEndIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newExpiry(clock.Time(), time.Second)
+		var e expiry
+		var life lifetime.Lifetime
+		life.Init(&e, t.Context())
+		e.begin(clock.Time(), time.Second, &life)
 		time.Sleep(time.Second)
 		require.ErrorIs(t, e.Err(), ErrExpired)
 		e.mu.Lock()

@@ -9,6 +9,17 @@ func keysOf(name string) []string {
 		"{" + name + "}:called"}
 }
 
+// script is a script, and its hash as an argument.
+type script struct {
+	*redis.Script
+	hash any
+}
+
+func newScript(text string) *script {
+	s := redis.NewScript(text)
+	return &script{s, s.Hash()}
+}
+
 // callsOf begins the names of the channels on which waiters are called. They end with the caller part
 // of the owner: see newOwner. A message is the owner that shall try.
 func callsOf(name string) string { return "{" + name + "}:calls:" }
@@ -168,17 +179,17 @@ end
 )
 
 var (
-	acquireExclusive = redis.NewScript(`
+	acquireExclusive = newScript(`
 if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) > 0 then
 ` + waitForCall + refuseWhileHeld + refuseWhileRead + `
 end
 ` + grantExclusive)
 
-	acquireInOrder = redis.NewScript(`
+	acquireInOrder = newScript(`
 local function wait_for_call() end
 ` + readClock + joinLine + refuseWhileHeld + refuseWhileRead + refuseOutOfTurn + leaveLine + grantExclusive)
 
-	acquireShared = redis.NewScript(waitForCall + readClock + forgetExpired + `
+	acquireShared = newScript(waitForCall + readClock + forgetExpired + `
 if not redis.call('ZSCORE', KEYS[3], ARGV[1]) then
 	for _, key in ipairs({KEYS[1], KEYS[4]}) do
 		if redis.call('EXISTS', key) == 1 then
@@ -197,13 +208,13 @@ return {1, tonumber(redis.call('GET', KEYS[2])) or 0}
 
 	// The arguments of a renewal are owner and expiry. It returns 1, or 0 if the lock is not the
 	// owner's any more.
-	renewExclusive = redis.NewScript(`
+	renewExclusive = newScript(`
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
 	return 0
 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `)
-	renewShared = redis.NewScript(readClock + `
+	renewShared = newScript(readClock + `
 local ends = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if not ends or tonumber(ends) <= now then
 	return 0
@@ -218,7 +229,7 @@ return 1
 	// The arguments of a release are owner and callsOf. It gives back what the owner has, also its place
 	// in the line, its wait for a call and its intention to write. It ends early when nobody waits, and
 	// when somebody was called already: the costs of a lock that is wanted all the time are here.
-	release = redis.NewScript(`
+	release = newScript(`
 local had, owners = 0, redis.call('MGET', KEYS[1], KEYS[9])
 if owners[1] == ARGV[1] then
 	had = redis.call('DEL', KEYS[1])

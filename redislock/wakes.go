@@ -19,6 +19,7 @@ import (
 type wakes struct {
 	client  redis.UniversalClient
 	process string // names this process's channel, and begins its owners
+	calls   any    // callsOf the lock, for releases
 	channel string
 
 	mu      sync.Mutex
@@ -35,7 +36,7 @@ type waiter struct {
 
 func (ws *wakes) begin(client redis.UniversalClient, name string) {
 	ws.client, ws.process, ws.waiters = client, randomHex(8), map[string]*waiter{}
-	ws.channel = callsOf(name) + ws.process
+	ws.calls, ws.channel = callsOf(name), callsOf(name)+ws.process
 }
 
 // newOwner returns a name that no other contender has, from which a release knows how to call it: the

@@ -12,8 +12,8 @@ var redislockMutants = []mutant{
 		promise: "While one Redis primary keeps its data",
 		name:    "an acquisition counts from its answer", file: "redislock/hold.go",
 		test: "TestAnAnswerCountsFromItsRequest",
-		old:  "newExpiry(c.clock, g.sent+c.leaseLength())",
-		new:  "newExpiry(c.clock, c.clock.Now()+c.leaseLength())",
+		old:  "h.expiry.begin(c.clock, g.sent+c.leaseLength(), &h.life)",
+		new:  "h.expiry.begin(c.clock, c.clock.Now()+c.leaseLength(), &h.life)",
 	},
 	{
 		promise: "While one Redis primary keeps its data",
@@ -66,7 +66,7 @@ var redislockMutants = []mutant{
 		promise: "A call on Redis that has ended leaves nothing",
 		name:    "a release that has failed in its caller is not sent again", file: "redislock/hold.go",
 		test: "TestACallWithoutAnEndAsksByItself",
-		old:  "c.giveBackOnce(r.ctx) == nil {", new: "c.giveBackOnce(r.ctx) != errInvalid {",
+		old:  "c.giveBackOnce(releaseContext{r}) == nil {", new: "c.giveBackOnce(releaseContext{r}) != errInvalid {",
 	},
 	{
 		promise: "A call on Redis that has ended leaves nothing",
