@@ -35,6 +35,7 @@ type changingJob struct {
 	running           map[*jobsRun]bool
 	possibleRemovals  int // Remove calls that may have been carried out
 	confirmedRemovals int // Remove calls that returned nil
+	removing          int // Remove calls that have not returned
 }
 
 // jobsRun is a call of a job's function.
@@ -140,6 +141,7 @@ func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan stru
 			case <-ctx.Done():
 			}
 			for _, j := range s.jobs {
+				s.waitForRemovals(ctx, j)
 				s.add(m, j, a.rng)
 			}
 			length -= s.settleTime()
@@ -148,6 +150,20 @@ func (s *jobsWorkload) runMember(a *actor, length time.Duration, end <-chan stru
 			s.checkCaughtUp(a)
 		}
 	})
+}
+
+// waitForRemovals waits until no call removes the job: beside a job that runs each second, one that
+// began before the program was over may take minutes.
+func (s *jobsWorkload) waitForRemovals(ctx context.Context, j *changingJob) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		removing := j.removing
+		s.mu.Unlock()
+		if removing == 0 {
+			return
+		}
+		time.Sleep(time.Second)
+	}
 }
 
 // setMember sets the member that the process's actors change.
@@ -254,6 +270,7 @@ func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 	defer cancel()
 	s.mu.Lock()
 	j.possibleRemovals++
+	j.removing++
 	s.mu.Unlock()
 	began := time.Now()
 	err := by.Remove(ctx, j.name)
@@ -261,6 +278,7 @@ func (s *jobsWorkload) remove(a *actor, m *jobsMember, j *changingJob) {
 	happened, since := s.audit.removals(j.name), s.audit.registeredSince(j.name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	j.removing--
 	switch {
 	case err == nil:
 		if j.confirmedRemovals++; happened < j.confirmedRemovals {
