@@ -1,6 +1,8 @@
 package locks_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +42,52 @@ func TestTryLockAfterAReleaseBehindALaggingServer(t *testing.T) {
 				l, err := kind(b.Client).TryLock(t.Context())
 				require.NoError(t, err)
 				released(t, l)
+			})
+		})
+	}
+}
+
+// TestANewNumberOfPermitsBehindALaggingServer: another member has changed the number. This one was
+// made with the new number, or asks for more than there were, and its server does not show the
+// change yet.
+func TestANewNumberOfPermitsBehindALaggingServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		made int
+		call func(ctx context.Context, s *locks.Semaphore) error
+	}{
+		"TryAcquire": {2, func(ctx context.Context, s *locks.Semaphore) error {
+			l, err := s.TryAcquire(ctx, 3)
+			if err == nil {
+				err = l.Release(ctx)
+			}
+			return err
+		}},
+		"Acquire": {3, func(ctx context.Context, s *locks.Semaphore) error {
+			l, err := s.Acquire(ctx, 1)
+			if err == nil {
+				err = l.Release(ctx)
+			}
+			return err
+		}},
+		"Limit": {3, func(ctx context.Context, s *locks.Semaphore) error {
+			n, err := s.Limit(ctx)
+			if err == nil && n != 3 {
+				err = fmt.Errorf("%d permits", n)
+			}
+			return err
+		}},
+		"SetLimit": {3, func(ctx context.Context, s *locks.Semaphore) error { return s.SetLimit(ctx, 4) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a, b := w.member("a"), w.member("b")
+				first := locks.NewSemaphore(a.Client, path, 2)
+				released(t, held(t, t.Context(), first))
+				w.lagging(b)
+				require.NoError(t, first.SetLimit(t.Context(), 3))
+				require.NoError(t, test.call(t.Context(), locks.NewSemaphore(b.Client, path, test.made)))
+				wrong := locks.NewSemaphore(b.Client, path, 7)
+				require.ErrorIs(t, test.call(t.Context(), wrong), framework.ErrMismatch)
 			})
 		})
 	}

@@ -31,11 +31,24 @@ func (l *permitLimit) cachedRecord(ctx context.Context, n int) (permitRecord, er
 	if known != nil && n <= known.Permits {
 		return *known, nil
 	}
-	p, err := l.rereadRecord(ctx)
-	if err == nil {
-		err = l.checkFits(p, n)
+	return l.readFitting(ctx, n)
+}
+
+// readFitting reads the record again. Before it refuses this member's number, or n, it brings the
+// server up to date: the server may lag behind a change of the number.
+func (l *permitLimit) readFitting(ctx context.Context, n int) (permitRecord, error) {
+	for synced := false; ; synced = true {
+		p, err := l.rereadRecord(ctx)
+		if err == nil {
+			err = l.checkFits(p, n)
+		}
+		if synced || !errors.Is(err, errStoredPermits) {
+			return p, err
+		}
+		if err := l.client.Sync(ctx, l.node); err != nil {
+			return permitRecord{}, err
+		}
 	}
-	return p, err
 }
 
 // isKnown reports whether the record has been read.
@@ -136,7 +149,7 @@ func (l *permitLimit) watchRecord(ctx context.Context, s *framework.Session,
 func (l *permitLimit) setPermits(ctx context.Context, n int) error {
 	accepted := int64(0) // the transaction that created the record that permitted this member's number
 	for {
-		p, err := l.readRecord(ctx)
+		p, err := l.readFitting(ctx, 0)
 		if err != nil && !(errors.Is(err, errStoredPermits) && p.created == accepted) {
 			return err
 		}

@@ -96,7 +96,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	if s.lock.err != nil {
 		return 0, failure.Wrap("limit", s.lock.path, s.lock.err)
 	}
-	p, err := s.limit.readRecord(ctx)
+	p, err := s.limit.readFitting(ctx, 0)
 	return p.Permits, failure.Wrap("limit", s.lock.path, err)
 }
 
