@@ -41,3 +41,13 @@ func TestNamesOfCordonsAreValid(t *testing.T) {
 		require.Equal(t, id, decodeCordon(cordonName(id), nil, framework.Stat{}).ID)
 	}
 }
+
+// TestAnswersAreStoredAsTheyWere: what releases have stored stays readable, whatever Answer becomes.
+func TestAnswersAreStoredAsTheyWere(t *testing.T) {
+	failed := Answer{State: Failed, Error: "disk"}
+	data, err := cordonRecord{ID: "a", Request: "r", Drain: true}.withAnswer("n", failed, []string{"n"})
+	require.NoError(t, err)
+	require.Equal(t, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"failed","error":"disk"}}}`,
+		string(data))
+	require.Equal(t, map[string]Answer{"n": failed}, decodeRecord(data).decodedAnswers())
+}

@@ -51,11 +51,17 @@ type cordonRecord struct {
 	Drain   bool   `json:"drain,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	By      string `json:"by,omitempty"`
-	// Answers are encoded answers: those of a newer release may have more fields than Answer.
+	// Answers are encoded answers: those of a newer release may have more fields than answerRecord.
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
 
 	version int            // of the record, or 0 for that of this release
 	unknown recipe.Unknown // the fields of a newer release
+}
+
+// answerRecord is an Answer as it is stored: its JSON stays as it is when that of Answer changes.
+type answerRecord struct {
+	State State  `json:"state"`
+	Error string `json:"error,omitempty"`
 }
 
 // encode returns the record with the fields that this release does not know. It keeps the version
@@ -91,9 +97,9 @@ func (r cordonRecord) decodedAnswers() map[string]Answer {
 	}
 	answers := make(map[string]Answer, len(r.Answers))
 	for name, data := range r.Answers {
-		var answer Answer
+		var answer answerRecord
 		_, _ = recipe.DecodeFields(data, &answer)
-		answers[name] = answer
+		answers[name] = Answer(answer)
 	}
 	return answers
 }
@@ -101,7 +107,7 @@ func (r cordonRecord) decodedAnswers() map[string]Answer {
 // withAnswer encodes the record with the answer of the node called name, and without the answers of
 // nodes other than the present ones.
 func (r cordonRecord) withAnswer(name string, reply Answer, present []string) ([]byte, error) {
-	encoded, err := json.Marshal(reply)
+	encoded, err := json.Marshal(answerRecord(reply))
 	if err != nil {
 		return nil, err
 	}

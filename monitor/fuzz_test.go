@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,4 +35,22 @@ func FuzzRecord(f *testing.F) {
 		require.Equal(t, r.Root, same.Root)
 		require.Equal(t, len(r.Findings), len(same.Findings))
 	})
+}
+
+// TestTheRecordIsStoredAsItWas: what releases have stored stays readable, whatever Finding becomes.
+func TestTheRecordIsStoredAsItWas(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := recordAtVersion{findingsRecord: findingsRecord{Root: "/app", Findings: []openFinding{
+		{Finding{ProblemWaiters, "/a&b", "/a&b/n", at, "5 > 3"}, "1-1", at.Add(time.Second), true, at.Add(time.Minute)},
+		{Finding: Finding{Problem: ProblemOrphan, Path: "/c"}, ID: "1-2", Began: at},
+	}}}
+	data, err := r.encodeRecord()
+	require.NoError(t, err)
+	require.Equal(t, `{"v":1,"root":"/app","findings":[`+
+		`{"problem":"many waiters","path":"/a&b","node":"/a&b/n","since":"2026-01-02T03:04:05Z","text":"5 > 3","id":"1-1",`+
+		`"began":"2026-01-02T03:04:06Z","told":true,"ended":"2026-01-02T03:05:05Z"},`+
+		`{"problem":"orphan","path":"/c","text":"","id":"1-2","began":"2026-01-02T03:04:05Z"}]}`, string(data))
+	back, _, err := decodeRecord(data)
+	require.NoError(t, err)
+	require.Equal(t, r.findingsRecord, back)
 }

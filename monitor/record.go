@@ -20,10 +20,38 @@ const (
 // openFinding is a finding that has begun and whose end was not reported yet.
 type openFinding struct {
 	Finding
+	ID            string
+	Began         time.Time
+	BeginReported bool
+	Ended         time.Time // zero while the finding persists; else its end has to be reported
+}
+
+// storedFinding is an openFinding as it is stored: its JSON stays as it is when that of Finding
+// changes.
+type storedFinding struct {
+	Problem       Problem   `json:"problem"`
+	Path          string    `json:"path"`
+	Node          string    `json:"node,omitempty"`
+	Since         time.Time `json:"since,omitzero"`
+	Text          string    `json:"text"`
 	ID            string    `json:"id"`
 	Began         time.Time `json:"began"`
 	BeginReported bool      `json:"told,omitempty"`
-	Ended         time.Time `json:"ended,omitzero"` // zero while the finding persists; else its end has to be reported
+	Ended         time.Time `json:"ended,omitzero"`
+}
+
+// MarshalJSON writes the finding as it is stored.
+func (f openFinding) MarshalJSON() ([]byte, error) {
+	return recipe.Unknown(nil).EncodeFields(storedFinding{f.Problem, f.Path, f.Node, f.Since, f.Text, f.ID, f.Began,
+		f.BeginReported, f.Ended})
+}
+
+// UnmarshalJSON reads a stored finding.
+func (f *openFinding) UnmarshalJSON(data []byte) error {
+	var s storedFinding
+	err := json.Unmarshal(data, &s)
+	*f = openFinding{Finding{s.Problem, s.Path, s.Node, s.Since, s.Text}, s.ID, s.Began, s.BeginReported, s.Ended}
+	return err
 }
 
 // findingsRecord is the data of <path>/findings.
