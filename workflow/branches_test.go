@@ -117,8 +117,8 @@ func TestARunWaitsOnTheServersWhenNoBranchWorks(t *testing.T) {
 		time.Sleep(90 * time.Minute)
 		require.Equal(t, workflow.Active, m.inspect("x").State)
 		time.Sleep(time.Hour)
-		info := m.inspect("x")
-		require.Equal(t, workflow.Waiting, info.State, info.Error)
-		require.ElementsMatch(t, []string{`signal "a"`, `signal "b"`, `signal "in a step"`}, info.Waits)
+		report := m.inspect("x")
+		require.Equal(t, workflow.Waiting, report.State, report.Error)
+		require.ElementsMatch(t, []string{`signal "a"`, `signal "b"`, `signal "in a step"`}, report.Waits)
 	})
 }

@@ -497,12 +497,12 @@ func TestGraphOfAnotherRelease(t *testing.T) {
 		for second.inspect("x").Error == "" {
 			time.Sleep(time.Second)
 		}
-		info := second.inspect("x")
-		require.Contains(t, info.Error, "the run began with another graph")
-		require.Contains(t, info.Error,
+		report := second.inspect("x")
+		require.Contains(t, report.Error, "the run began with another graph")
+		require.Contains(t, report.Error,
 			`step "charge" was after "reserve"; step "pack" is new; step "ship" is now after "pack"`)
 		require.Equal(t, []string{"reserve"}, done.all(), "the other release runs no step")
-		require.Equal(t, workflow.Waiting, info.State, "a member of the former release may go on")
+		require.Equal(t, workflow.Waiting, report.State, "a member of the former release may go on")
 		second.stop()
 		close(goOn)
 		// the same graph, listed in another order

@@ -71,17 +71,17 @@ type Report struct {
 
 // MarshalJSON adds "input_base64" and "result_base64" for what is not UTF-8, and the graphs of
 // GraphsIn.
-func (i Report) MarshalJSON() ([]byte, error) {
+func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
-	i.Started, i.Changed = reportjson.Time(i.Started), reportjson.Time(i.Changed)
+	r.Started, r.Changed = reportjson.Time(r.Started), reportjson.Time(r.Changed)
 	return json.Marshal(struct {
 		Path string `json:"path"`
 		fields
 		InputBase64  []byte          `json:"input_base64,omitempty"`
 		ResultBase64 []byte          `json:"result_base64,omitempty"`
 		Graphs       []GraphProgress `json:"graphs,omitempty"`
-	}{znode.Join(i.Path, i.ID), fields(i), reportjson.ExactBytes(string(i.Input)),
-		reportjson.ExactBytes(string(i.Result)), GraphsIn(i.Steps)})
+	}{znode.Join(r.Path, r.ID), fields(r), reportjson.ExactBytes(string(r.Input)),
+		reportjson.ExactBytes(string(r.Result)), GraphsIn(r.Steps)})
 }
 
 // Taken is a member that has a run.
@@ -143,8 +143,8 @@ func (w *Workflows) readTaken(ctx context.Context, kind string) (map[runItem]*Ta
 	return taken, err
 }
 
-// info describes a run. workflows is the path of the Workflows that have it.
-func (r storedRun) info(workflows string) Report {
+// report describes a run. workflows is the path of the Workflows that have it.
+func (r storedRun) report(workflows string) Report {
 	i := Report{item: *r.item(r.id), Path: workflows, ID: r.id, Kind: r.Workflow, UUID: r.UUID,
 		State: r.State, Input: r.Input, Result: r.Result, Error: r.Error, Failures: r.Failures,
 		Started: r.stat.Ctime, Changed: r.stat.Mtime}
@@ -182,13 +182,13 @@ func (w runWait) String() string {
 // Report.TakenErr says so, and Inspect returns no error. Other errors wrap framework.ErrBadRecord,
 // framework.ErrNewer, framework.ErrForeign, framework.ErrInvalid, framework.ErrNoAuth or the end of
 // ctx.
-func (w *Workflows) Inspect(ctx context.Context, id string) (info Report, err error) {
-	if info, err = w.inspectSteps(ctx, id); err == nil {
-		runs := []Report{info}
+func (w *Workflows) Inspect(ctx context.Context, id string) (report Report, err error) {
+	if report, err = w.inspectSteps(ctx, id); err == nil {
+		runs := []Report{report}
 		w.setTaken(ctx, runs, takenRuns{})
-		info = runs[0]
+		report = runs[0]
 	}
-	return info, err
+	return report, err
 }
 
 func init() {
@@ -199,38 +199,38 @@ func init() {
 }
 
 // inspectSteps is Inspect without Report.Taken.
-func (w *Workflows) inspectSteps(ctx context.Context, id string) (info Report, err error) {
+func (w *Workflows) inspectSteps(ctx context.Context, id string) (report Report, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
 		err = recipe.OnSession(ctx, w.store.client, func(s *framework.Session) error {
 			r, err := w.store.read(ctx, s, id)
 			if err != nil {
 				return err
 			}
-			info = r.info(w.Path())
+			report = r.report(w.Path())
 			children, err := w.store.children(ctx, s, r.node)
 			if errors.Is(err, framework.ErrNoNode) {
 				return recipe.ErrAgain
 			}
 			if err == nil {
-				err = info.addChildren(r.node, children)
+				err = report.addChildren(r.node, children)
 			}
 			return err
 		}, failure.IsTransient)
 	}
-	return info, failure.Wrap("inspect", w.Path(), err)
+	return report, failure.Wrap("inspect", w.Path(), err)
 }
 
-func (i *Report) addChildren(node string, children []childNode) error {
+func (r *Report) addChildren(node string, children []childNode) error {
 	for _, c := range children {
 		switch kind, name := splitChild(c.name); kind {
 		case stepPrefix:
-			r, err := parseStep(znode.Join(node, c.name), c.Data)
+			step, err := parseStep(znode.Join(node, c.name), c.Data)
 			if err != nil {
 				return err
 			}
-			i.Steps = append(i.Steps, r.describe(name, c.Stat.Ctime))
+			r.Steps = append(r.Steps, step.describe(name, c.Stat.Ctime))
 		case signalPrefix:
-			i.Signals = append(i.Signals, name)
+			r.Signals = append(r.Signals, name)
 		}
 	}
 	return nil
@@ -387,7 +387,7 @@ func (w *Workflows) readRuns(ctx context.Context, s *framework.Session, nodes []
 		case err != nil:
 			unread = append(unread, failure.Wrap("read run", nodes[i], err))
 		case filter.matches(record, n.Stat):
-			runs = append(runs, storedRun{id: id, node: nodes[i], runRecord: record, stat: n.Stat}.info(w.Path()))
+			runs = append(runs, storedRun{id: id, node: nodes[i], runRecord: record, stat: n.Stat}.report(w.Path()))
 		}
 	}
 	return runs, unread, nil
@@ -395,11 +395,11 @@ func (w *Workflows) readRuns(ctx context.Context, s *framework.Session, nodes []
 
 // Wait waits until a run has finished and returns it, without its steps. If no run has the id, or
 // the run is removed during the wait, it returns framework.ErrNotFound.
-func (w *Workflows) Wait(ctx context.Context, id string) (info Report, err error) {
+func (w *Workflows) Wait(ctx context.Context, id string) (report Report, err error) {
 	if err = w.argumentErrorOr(checkName(id)); err == nil {
-		info, err = w.wait(ctx, id, "")
+		report, err = w.wait(ctx, id, "")
 	}
-	return info, failure.Wrap("wait", w.Path(), err)
+	return report, failure.Wrap("wait", w.Path(), err)
 }
 
 // wait waits for the run with a UUID, or with "" for the one that has the id now.
@@ -423,7 +423,7 @@ func (w *Workflows) wait(ctx context.Context, id, first string) (Report, error) 
 			return Report{}, fmt.Errorf("%w: %q was removed, and its id is used again", errNoRun, id)
 		}
 		if r.State.IsFinished() {
-			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.info(w.Path()), nil
+			return storedRun{id: id, node: node, runRecord: r, stat: value.Stat}.report(w.Path()), nil
 		}
 	}
 	return Report{}, failure.Ended(ctx)

@@ -133,19 +133,19 @@ func (h Handle[O]) Wait(ctx context.Context) (O, error) {
 	if err == nil {
 		err = checkName(h.id)
 	}
-	var info Report
+	var report Report
 	if err = h.workflows.argumentErrorOr(err); err == nil {
-		info, err = h.workflows.wait(ctx, h.id, h.uuid)
+		report, err = h.workflows.wait(ctx, h.id, h.uuid)
 	}
-	if err == nil && info.Kind != h.kind {
-		err = fmt.Errorf("%w: run %q has kind %q, not %q", ErrIDInUse, h.id, info.Kind, h.kind)
+	if err == nil && report.Kind != h.kind {
+		err = fmt.Errorf("%w: run %q has kind %q, not %q", ErrIDInUse, h.id, report.Kind, h.kind)
 	}
 	if err == nil {
-		err = storedRun{id: h.id, runRecord: runRecord{State: info.State, Error: info.Error}}.outcome()
+		err = storedRun{id: h.id, runRecord: runRecord{State: report.State, Error: report.Error}}.outcome()
 	}
 	var result O
 	if err == nil {
-		result, err = decodeResult[O](info.Result)
+		result, err = decodeResult[O](report.Result)
 	}
 	if err != nil {
 		return none, failure.Wrap("wait", h.workflows.Path(), err)

@@ -95,9 +95,9 @@ func (f *worker) start(kind, id string, input any) {
 
 func (f *worker) inspect(id string) workflow.Report {
 	f.t.Helper()
-	info, err := f.Inspect(f.t.Context(), id)
+	report, err := f.Inspect(f.t.Context(), id)
 	require.NoError(f.t, err)
-	return info
+	return report
 }
 
 // await waits until a run has finished in a state.
@@ -105,10 +105,10 @@ func (f *worker) await(id string, want workflow.State) workflow.Report {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), 12*time.Hour)
 	defer cancel()
-	info, err := f.Wait(ctx, id)
+	report, err := f.Wait(ctx, id)
 	require.NoError(f.t, err)
-	require.Equal(f.t, want, info.State, info.Error)
-	return info
+	require.Equal(f.t, want, report.State, report.Error)
+	return report
 }
 
 // settled waits until nothing goes on any more but what waits for time.
@@ -166,11 +166,11 @@ func TestRunTakesItsSteps(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 110, result)
 		require.Equal(t, []string{"0", "1", "2", "3", "4"}, done.all())
-		info := m.inspect("x")
-		require.Equal(t, workflow.Done, info.State)
-		require.Len(t, info.Steps, 5)
-		require.Equal(t, "3", info.Steps[3].Name)
-		require.JSONEq(t, "110", string(info.Result))
+		report := m.inspect("x")
+		require.Equal(t, workflow.Done, report.State)
+		require.Len(t, report.Steps, 5)
+		require.Equal(t, "3", report.Steps[3].Name)
+		require.JSONEq(t, "110", string(report.Result))
 
 		m.start("five", "x", 100) // it has finished, and nothing happens
 		require.ErrorIs(t, m.Start(t.Context(), "five", "x", 101), workflow.ErrIDInUse)
@@ -276,22 +276,22 @@ func TestWhoHasARun(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			m := w.flows(name).work(kind)
 			settled()
-			info := watcher.inspect("x")
-			require.NotNil(t, info.Taken)
-			require.Equal(t, m.Member.Client.Config().Identity, info.Taken.Member)
+			report := watcher.inspect("x")
+			require.NotNil(t, report.Taken)
+			require.Equal(t, m.Member.Client.Config().Identity, report.Taken.Member)
 			session, err := m.Member.Client.Session(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, session.ID(), info.Taken.Session)
-			require.WithinDuration(t, time.Now(), info.Taken.At, time.Minute)
-			require.Equal(t, "first", info.Steps[0].Name)
+			require.Equal(t, session.ID(), report.Taken.Session)
+			require.WithinDuration(t, time.Now(), report.Taken.At, time.Minute)
+			require.Equal(t, "first", report.Steps[0].Name)
 			runs, err := failure.Collect(watcher.List(t.Context()))
 			require.NoError(t, err)
-			require.Equal(t, info.Taken, runs[0].Taken)
+			require.Equal(t, report.Taken, runs[0].Taken)
 			inspected, err := moduleonly.InspectSteps(t.Context(), watcher.Workflows, "x")
 			require.NoError(t, err)
 			brief := inspected.(workflow.Report)
 			require.Nil(t, brief.Taken)
-			require.Equal(t, info.Steps, brief.Steps)
+			require.Equal(t, report.Steps, brief.Steps)
 			m.kill()
 			time.Sleep(20 * time.Second)
 		}
@@ -336,10 +336,10 @@ func TestSleep(t *testing.T) {
 		began := time.Now()
 		a.start("sleeper", "x", time.Hour)
 		settled()
-		info := a.inspect("x")
-		require.Equal(t, workflow.Waiting, info.State)
-		require.Len(t, info.Waits, 1)
-		require.Contains(t, info.Waits[0], "time until 2")
+		report := a.inspect("x")
+		require.Equal(t, workflow.Waiting, report.State)
+		require.Len(t, report.Waits, 1)
+		require.Contains(t, report.Waits[0], "time until 2")
 		b := w.flows("b").work(kind)
 		a.kill()
 		b.await("x", workflow.Done)
@@ -583,9 +583,9 @@ func TestRetryWithAnotherInput(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrBadValue)
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti})
 		require.NoError(t, m.Retry(t.Context(), "x", "", workflow.WithRetryInput(7)))
-		info := m.await("x", workflow.Done)
-		require.JSONEq(t, "7", string(info.Result))
-		require.JSONEq(t, "7", string(info.Input))
+		report := m.await("x", workflow.Done)
+		require.JSONEq(t, "7", string(report.Result))
+		require.JSONEq(t, "7", string(report.Input))
 		require.Equal(t, []string{"reserve"}, done.all())
 		require.ErrorIs(t, m.Start(t.Context(), "pay", "x", -1), workflow.ErrIDInUse)
 		require.NoError(t, m.Start(t.Context(), "pay", "x", 7))

@@ -44,6 +44,13 @@ func New(client *framework.Client, path string) *Queue {
 	return q
 }
 
+// Path is the queue's path.
+func (q *Queue) Path() string { return q.path }
+
+// Validate returns what is wrong with the arguments of New, as every call does, or nil. It sends no
+// request.
+func (q *Queue) Validate() error { return q.err }
+
 // Put puts data at the end. Its errors wrap framework.ErrTooLarge, framework.ErrNoAuth,
 // framework.ErrClosed or the end of ctx, or framework.ErrOutcomeUnknown: the reply was lost, and
 // the item may be in the queue.
@@ -96,10 +103,10 @@ func (q *Queue) Take(ctx context.Context) (data []byte, err error) {
 	return data, err
 }
 
-// Poll is Take without waiting: it reads behind a sync, and returns queue.ErrEmpty if there is no
-// item.
-func (q *Queue) Poll(ctx context.Context) (data []byte, err error) {
-	return q.firstNow(ctx, "poll", true)
+// TryTake is Take without waiting, as Curator's poll: it reads behind a sync, and returns
+// queue.ErrEmpty if there is no item.
+func (q *Queue) TryTake(ctx context.Context) (data []byte, err error) {
+	return q.firstNow(ctx, "try to take", true)
 }
 
 // Peek reads behind a sync and returns the first item's data without removing it, or

@@ -59,7 +59,7 @@ func TestCuratorQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := zktest.Start(t)
 		a, b := New(w.Member(t, "a", config).Client, "/simple"), New(w.Member(t, "b", config).Client, "/simple")
-		_, err := a.Poll(t.Context())
+		_, err := a.TryTake(t.Context())
 		require.ErrorIs(t, err, queue.ErrEmpty)
 		got := make(chan string, 1)
 		go func() {
@@ -77,7 +77,7 @@ func TestCuratorQueue(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "two", string(data))
 		for _, v := range []string{"two", "three"} {
-			data, err := b.Poll(t.Context())
+			data, err := b.TryTake(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, v, string(data))
 		}
@@ -86,6 +86,9 @@ func TestCuratorQueue(t *testing.T) {
 
 		w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		require.ErrorIs(t, a.Put(t.Context(), []byte("x")), framework.ErrOutcomeUnknown)
+		require.NoError(t, a.Validate())
+		require.Equal(t, "/simple", a.Path())
+		require.ErrorIs(t, New(nil, "/x").Validate(), framework.ErrInvalid)
 		require.ErrorIs(t, New(nil, "/x").Put(t.Context(), nil), framework.ErrInvalid)
 		_, err = New(w.Member(t, "c", config).Client, "x").Take(t.Context())
 		require.ErrorIs(t, err, framework.ErrInvalid)
@@ -96,7 +99,7 @@ func TestCuratorQueue(t *testing.T) {
 // nothing was removed.
 func TestCuratorQueueRepeatsFailedRead(t *testing.T) {
 	for name, look := range map[string]func(*Queue, context.Context) ([]byte,
-		error){"peek": (*Queue).Peek, "poll": (*Queue).Poll, "take": (*Queue).Take} {
+		error){"peek": (*Queue).Peek, "try to take": (*Queue).TryTake, "take": (*Queue).Take} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := zktest.Start(t)

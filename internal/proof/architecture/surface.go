@@ -42,7 +42,7 @@ var budget = map[string]int{
 	"members/membersfx":     3,
 	"workflow/workflowfx":   3,
 	"monitor/monitorfx":     2,
-	"queue/curatorqueue":    6,
+	"queue/curatorqueue":    8,
 }
 
 // mayNameInternal are the exported declarations that name a type of an internal package. ADR 120
