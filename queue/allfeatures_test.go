@@ -266,7 +266,7 @@ func (s *featureFaultRun) settle(m *member) {
 	for _, letter := range m.dead() {
 		v := string(letter.Data)
 		if letter.Attempts != fullAttempts {
-			s.fault("%s was given up after %d attempts: %s", v, letter.Attempts, letter.Reason)
+			s.fault("%s was given up after %d attempts: %s", v, letter.Attempts, letter.LastError)
 		}
 		dead[v] = true
 	}

@@ -19,8 +19,8 @@ type DeadLetter struct {
 	Kind string `json:"kind,omitempty"`
 	// Attempts is how often the item was claimed.
 	Attempts int `json:"attempts,omitempty"`
-	// Reason is the last error.
-	Reason string `json:"reason,omitempty"`
+	// LastError is the reason of the last failed attempt, or why the item was given up without one.
+	LastError string `json:"last_error,omitempty"`
 	// Data is the codec's bytes, or all that was stored if the item could not be read.
 	Data []byte `json:"-"`
 	// Headers are the producer's headers (WithHeaders), or nil.
@@ -41,7 +41,7 @@ func (l DeadLetter) MarshalJSON() ([]byte, error) {
 
 // newDeadLetter is the dead letter of an item as it is stored, without its node.
 func newDeadLetter(e queuelayout.Envelope) DeadLetter {
-	l := DeadLetter{ID: e.Header.ID, Kind: e.Header.Kind, Attempts: e.Header.Attempts, Reason: e.Header.Error,
+	l := DeadLetter{ID: e.Header.ID, Kind: e.Header.Kind, Attempts: e.Header.Attempts, LastError: e.Header.Error,
 		Data: e.Payload, Headers: e.Header.Headers}
 	if e.Header.Put > 0 {
 		l.Enqueued = e.Header.EnqueuedAt()

@@ -29,7 +29,7 @@ var (
 func newTasks(client *framework.Client) *queue.Queue[[]byte] {
 	return queue.New(client, "/shop/tasks", codec.Bytes(), queue.WithMaxAttempts(5),
 		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Minute}),
-		queue.WithOnDead(func(l queue.DeadLetter) { log.Printf("%s %s is dead: %s", l.Kind, l.Data, l.Reason) }))
+		queue.WithOnDead(func(l queue.DeadLetter) { log.Printf("%s %s is dead: %s", l.Kind, l.Data, l.LastError) }))
 }
 
 // workOnTasks works on eight tasks at once until ctx ends.
@@ -77,7 +77,7 @@ func ExampleByKind() {
 	stop()
 	fmt.Println(<-ended)
 	for letter, err := range tasks.DeadLetters(ctx) {
-		fmt.Println(letter.Reason, err)
+		fmt.Println(letter.LastError, err)
 	}
 	// Unordered output:
 	// mail to ann

@@ -24,7 +24,7 @@ func TestExpiredItemIsDeadLetter(t *testing.T) {
 		letters := a.dead()
 		require.Len(t, letters, 1)
 		require.Equal(t, "short", string(letters[0].Data))
-		require.Equal(t, "expired", letters[0].Reason)
+		require.Equal(t, "expired", letters[0].LastError)
 		require.Zero(t, letters[0].Attempts)
 		require.ErrorIs(t, a.Put(t.Context(), "again", WithID("1")), ErrDuplicate, "its id is remembered")
 		require.Equal(t, []string{"delayed"}, a.drain(1), "it comes in time")

@@ -170,7 +170,7 @@ func TestQueueOfFirstReleaseIsReadable(t *testing.T) {
 				for letter, err := range a.DeadLetters(t.Context()) {
 					require.NoError(t, err)
 					require.Equal(t, "bad 5 bad",
-						fmt.Sprint(string(letter.Data), " ", letter.Attempts, " ", letter.Reason))
+						fmt.Sprint(string(letter.Data), " ", letter.Attempts, " ", letter.LastError))
 				}
 			})
 		})

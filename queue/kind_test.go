@@ -64,7 +64,7 @@ func TestItemsOfSeveralKindsGoToTheirHandlers(t *testing.T) {
 		for letter, err := range other.DeadLetters(t.Context()) {
 			require.NoError(t, err)
 			require.Equal(t, "count", letter.Kind)
-			require.Contains(t, letter.Reason, "codec: decode")
+			require.Contains(t, letter.LastError, "codec: decode")
 		}
 		c, err := other.Counts(t.Context())
 		require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestItemOfAnUnknownKindIsNotLost(t *testing.T) {
 		var reasons []string
 		for letter, err := range released.DeadLetters(t.Context()) {
 			require.NoError(t, err)
-			reasons = append(reasons, letter.Reason)
+			reasons = append(reasons, letter.LastError)
 		}
 		require.ElementsMatch(t, []string{errUnknownKind.Error() + `: "count"`, errUnknownKind.Error() + `: ""`}, reasons)
 	})
@@ -181,16 +181,16 @@ func TestOnDeadIsToldEachReason(t *testing.T) {
 			return errors.New("no luck")
 		})
 		l := <-all
-		require.Equal(t, DeadLetter{Kind: "k", Attempts: 1, Reason: "no luck", Data: []byte("failed"),
+		require.Equal(t, DeadLetter{Kind: "k", Attempts: 1, LastError: "no luck", Data: []byte("failed"),
 			Headers: map[string]string{"for": "ann"}, Enqueued: l.Enqueued}, l)
 		require.NotZero(t, l.Enqueued)
-		require.Equal(t, "no use", (<-all).Reason)
+		require.Equal(t, "no use", (<-all).LastError)
 		cancel()
 		require.NoError(t, <-ended)
 		require.NoError(t, a.Put(t.Context(), "late", WithExpiry(time.Second)))
 		time.Sleep(time.Minute)
 		a.requireNone()
-		require.Equal(t, "expired", (<-all).Reason)
+		require.Equal(t, "expired", (<-all).LastError)
 		require.Len(t, a.dead(), 3)
 		require.ErrorIs(t, w.member("bad", WithOnDead(nil)).Put(t.Context(), "x"), errOption)
 	})

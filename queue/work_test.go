@@ -74,7 +74,7 @@ func TestWorkSettlesByHandlerResult(t *testing.T) {
 				"hopeless #1 ", "hopeless #2 no hope", "settles #1 "}, seen.list())
 		var reasons []string
 		for _, letter := range a.dead() {
-			reasons = append(reasons, letter.Reason)
+			reasons = append(reasons, letter.LastError)
 		}
 		require.ElementsMatch(t, []string{"no use", "no hope"}, reasons)
 		n, err := p.Len(t.Context())
@@ -203,7 +203,7 @@ func TestProcessingTimeoutIsFailedAttempt(t *testing.T) {
 		require.Equal(t, int32(1), most.Load())
 		letters := a.dead()
 		require.Len(t, letters, 1)
-		require.Contains(t, letters[0].Reason, "processing took too long")
+		require.Contains(t, letters[0].LastError, "processing took too long")
 	})
 }
 

@@ -68,7 +68,7 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 	if err != nil {
 		return failure.Wrap("reschedule", s.store.nodes.Job(name), err)
 	}
-	spec, in := schedule.String(), schedule.Location().String()
+	spec, in := schedule.String(), schedule.Zone().String()
 	return s.changeState(ctx, "reschedule", name, func(state *jobState, now time.Time, _ string) (bool, error) {
 		if state.Spec == spec && state.Zone == in {
 			return false, nil

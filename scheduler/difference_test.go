@@ -17,7 +17,7 @@ func TestAnotherDeclarationIsLogged(t *testing.T) {
 	for name, change := range map[string]func(*Job){
 		"same":        func(*Job) {},
 		"schedule":    func(j *Job) { j.Spec = "1 0 * * *" },
-		"zone":        func(j *Job) { j.Location = time.FixedZone("+05:30", 19800) },
+		"zone":        func(j *Job) { j.Zone = time.FixedZone("+05:30", 19800) },
 		"description": func(j *Job) { j.Description = "other.sh" },
 		"revision":    func(j *Job) { j.Spec, j.Revision = "1 0 * * *", 7 },
 	} {

@@ -21,7 +21,7 @@ func nightly(ctx context.Context, client *framework.Client, write func(context.C
 		return err
 	}
 	jobs := scheduler.New(client, "/shop/jobs")
-	err = jobs.Add(scheduler.Job{Name: "report", Spec: "0 3 * * *", Location: berlin, Attempts: 4,
+	err = jobs.Add(scheduler.Job{Name: "report", Spec: "0 3 * * *", Zone: berlin, Attempts: 4,
 		Run: func(ctx context.Context, run scheduler.Run) error {
 			err := write(ctx, run.Tick)
 			if errors.Is(err, errNoSales) {

@@ -36,7 +36,7 @@ func TestBadJobsAreRefused(t *testing.T) {
 		"201 bytes":                          {Name: strings.Repeat("x", 201), Spec: "* * * * *", Run: nop},
 		"Run is nil":                         {Name: "a", Spec: "* * * * *"},
 		"never fires":                        {Name: "a", Spec: "0 0 30 2 *", Run: nop},
-		"time zone":                          {Name: "a", Spec: "* * * * *", Run: nop, Location: time.Local},
+		"time zone":                          {Name: "a", Spec: "* * * * *", Run: nop, Zone: time.Local},
 		"Deadline is -1s":                    good(func(j *Job) { j.Deadline = -time.Second }),
 		"Timeout is -1ns":                    good(func(j *Job) { j.Timeout = -1 }),
 		"FirstPause is -1s":                  good(func(j *Job) { j.FirstPause = -time.Second }),

@@ -20,8 +20,8 @@ type Job struct {
 	Name string
 	// Spec is its cron expression, in at most 1,000 bytes; see ParseSpec.
 	Spec string
-	// Location is the time zone that Spec is read in. Default UTC.
-	Location *time.Location
+	// Zone is the time zone that Spec is read in. Default UTC.
+	Zone *time.Location
 	// Description says what the job does, for people, in at most 300 bytes of UTF-8, such as its
 	// command. It is stored with the schedule. A member that replaces the stored schedule replaces
 	// the description, too. Optional.
@@ -108,7 +108,7 @@ func newJob(j Job) (*job, error) {
 	err := j.completeAndCheck()
 	var schedule Schedule
 	if err == nil {
-		schedule, err = ParseSpec(j.Spec, j.Location)
+		schedule, err = ParseSpec(j.Spec, j.Zone)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w %q: %w", errInvalidJob, j.Name, err)
@@ -187,7 +187,7 @@ func (j *job) pauseAfter(attempts int) time.Duration {
 // declaration is the schedule that the definition asks for, in the form in which it is stored.
 func (j *job) declaration() declaration {
 	return declaration{
-		spec: j.schedule.String(), zone: j.schedule.Location().String(), revision: j.Revision,
+		spec: j.schedule.String(), zone: j.schedule.Zone().String(), revision: j.Revision,
 		description: j.Description,
 		jitter:      j.Jitter.Truncate(time.Millisecond),
 	}
@@ -195,7 +195,7 @@ func (j *job) declaration() declaration {
 
 // scheduleOf is the stored schedule. If that is the definition's own, it need not be parsed again.
 func (j *job) scheduleOf(state jobState) (Schedule, error) {
-	if state.Spec == j.schedule.String() && state.Zone == j.schedule.Location().String() {
+	if state.Spec == j.schedule.String() && state.Zone == j.schedule.Zone().String() {
 		return j.schedule, nil
 	}
 	return state.schedule()

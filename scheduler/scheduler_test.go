@@ -65,7 +65,7 @@ func TestNoTickBeforeTheRegistrationIsDue(t *testing.T) {
 func TestRunsAreDescribed(t *testing.T) {
 	inDays(t, func(t *testing.T, w *world) {
 		var got []Run
-		w.start("a", []Job{{Name: "j", Spec: "0 4 * * *", Location: zone(t, "Asia/Kolkata"),
+		w.start("a", []Job{{Name: "j", Spec: "0 4 * * *", Zone: zone(t, "Asia/Kolkata"),
 			Run: func(ctx context.Context, r Run) error {
 				require.NoError(t, ctx.Err())
 				got = append(got, r)
@@ -173,8 +173,8 @@ func TestRepeatedLocalHourRunsOnce(t *testing.T) {
 		until(time.Date(2000, 10, 29, 0, 0, 0, 0, ny)) // at 2:00 the clock goes back to 1:00
 		w := &world{zktest.Start(t), t, &journal{}, config}
 		w.start("a", []Job{
-			{Name: "daily", Spec: "30 1 * * *", Location: ny, Run: quick},
-			{Name: "half", Spec: "30 * * * *", Location: ny, Run: quick},
+			{Name: "daily", Spec: "30 1 * * *", Zone: ny, Run: quick},
+			{Name: "half", Spec: "30 * * * *", Zone: ny, Run: quick},
 		})
 		until(time.Date(2000, 10, 29, 3, 0, 0, 0, ny))
 		require.EqualValues(t, 1, w.state("daily").Fired)

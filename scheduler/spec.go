@@ -80,9 +80,9 @@ func (s Schedule) Next(after time.Time) time.Time {
 // String returns the spec, its fields separated by single spaces.
 func (s Schedule) String() string { return s.spec }
 
-// Location is the schedule's zone. One of a fixed offset has a name that every member reads the
+// Zone is the schedule's zone. One of a fixed offset has a name that every member reads the
 // same, such as Etc/GMT-2 or +05:30.
-func (s Schedule) Location() *time.Location { return s.zone }
+func (s Schedule) Zone() *time.Location { return s.zone }
 
 func parseSchedule(spec string, zone *time.Location) (tickSet, error) {
 	switch {

@@ -112,7 +112,7 @@ func TestBadSpecsAreRefusedByName(t *testing.T) {
 func TestSpecsAreShownInOneForm(t *testing.T) {
 	s := parsed(t, "  0   3 *\t* * ", nil)
 	require.Equal(t, "0 3 * * *", s.String())
-	require.Equal(t, time.UTC, s.Location())
+	require.Equal(t, time.UTC, s.Zone())
 }
 
 func TestSecondsComeFirstOfSixFields(t *testing.T) {
@@ -250,7 +250,7 @@ func TestCountAndLatestAgreeWithEachTick(t *testing.T) {
 		}
 		from := at(t, "2026-01-01T00:00:00Z").Add(time.Duration(r.Int64N(int64(366 * 24 * time.Hour))))
 		if i%2 == 0 { // around changes of the clocks
-			_, change := from.In(s.Location()).ZoneBounds()
+			_, change := from.In(s.Zone()).ZoneBounds()
 			if !change.IsZero() {
 				from = change.Add(-time.Duration(r.Int64N(int64(4 * time.Hour))))
 			}
@@ -265,9 +265,9 @@ func TestCountAndLatestAgreeWithEachTick(t *testing.T) {
 			n, last = n+1, x
 		}
 		d := s.findDueTicks(from, to)
-		require.Equal(t, n, d.count, "%s in %s after %v until %v", spec, s.Location(), from, to)
+		require.Equal(t, n, d.count, "%s in %s after %v until %v", spec, s.Zone(), from, to)
 		if n > 0 {
-			require.True(t, d.first.Equal(first) && d.latest.Equal(last), "%s in %s: %v", spec, s.Location(), d)
+			require.True(t, d.first.Equal(first) && d.latest.Equal(last), "%s in %s: %v", spec, s.Zone(), d)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func TestFixedOffsetZoneIsStoredAsOffset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := parsed(t, "0 12 * * *", c.zone)
-			require.Equal(t, c.want, s.Location().String())
-			again, err := readSchedule(s.String(), s.Location().String())
+			require.Equal(t, c.want, s.Zone().String())
+			again, err := readSchedule(s.String(), s.Zone().String())
 			require.NoError(t, err)
 			for _, month := range []time.Month{time.January, time.July} {
 				now := time.Date(2026, month, 3, 0, 0, 0, 0, time.UTC)
@@ -63,12 +63,12 @@ func TestZoneWithWrongNameIsRefused(t *testing.T) {
 	}
 	same, err := time.LoadLocationFromTZData("Europe/Berlin", data)
 	require.NoError(t, err)
-	require.Equal(t, "Europe/Berlin", parsed(t, "0 3 * * *", same).Location().String())
+	require.Equal(t, "Europe/Berlin", parsed(t, "0 3 * * *", same).Zone().String())
 }
 
 func TestAJobInAFixedZoneIsPausedAndResumed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		job := one(Job{Spec: "0 4 * * *", Location: time.FixedZone("CET", 3600), Run: quick})
+		job := one(Job{Spec: "0 4 * * *", Zone: time.FixedZone("CET", 3600), Run: quick})
 		a := w.start("a", job)
 		reports, err := a.Jobs(t.Context())
 		require.NoError(t, err)

@@ -93,8 +93,8 @@ func hideItems(held []queue.InFlightItem, dead []queue.DeadLetter) {
 	}
 	for i := range dead {
 		dead[i].Data, dead[i].Headers = nil, nil
-		if dead[i].Reason != "" {
-			dead[i].Reason = hiddenText
+		if dead[i].LastError != "" {
+			dead[i].LastError = hiddenText
 		}
 	}
 }

@@ -155,7 +155,7 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 		v.Runs = append(v.Runs, row)
 	}
 	if schedule, err := report.Schedule(); err == nil && report.Paused.IsZero() {
-		v.Zone = schedule.Location()
+		v.Zone = schedule.Zone()
 		for t := schedule.Next(s.at); !t.IsZero() && len(v.Ticks) < 10; t = schedule.Next(t) {
 			v.Ticks = append(v.Ticks, t)
 		}

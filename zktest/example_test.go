@@ -186,7 +186,7 @@ func TestAReportIsWrittenOnceEachNight(t *testing.T) {
 			m := zk.Member(t, name, framework.Config{SessionTimeout: 40 * time.Second})
 			links = append(links, m.Link)
 			cron := scheduler.New(m.Client, "/cron")
-			require.NoError(t, cron.Add(scheduler.Job{Name: "report", Spec: "0 3 * * *", Location: time.UTC,
+			require.NoError(t, cron.Add(scheduler.Job{Name: "report", Spec: "0 3 * * *", Zone: time.UTC,
 				Run: func(ctx context.Context, run scheduler.Run) error {
 					mu.Lock()
 					defer mu.Unlock()

@@ -42,7 +42,7 @@ func (p *policyFlags) addPolicyFlags(cmd *cobra.Command) {
 // newJob returns the job without its function.
 func (p *policyFlags) newJob(name string, schedule scheduler.Schedule) scheduler.Job {
 	j := scheduler.Job{
-		Name: name, Spec: schedule.String(), Location: schedule.Location(), Revision: p.revision,
+		Name: name, Spec: schedule.String(), Zone: schedule.Zone(), Revision: p.revision,
 		Misfire: scheduler.Misfire(p.misfire), Overlap: scheduler.Overlap(p.overlap),
 		Deadline: time.Duration(p.deadline),
 		Timeout:  time.Duration(p.timeout), Attempts: p.attempts, FirstPause: time.Duration(p.pause),

@@ -38,7 +38,7 @@ func (s *storedSchedule) warnIfChanged(ctx context.Context) error {
 		return err
 	}
 	s.warnIfCommandDiffers(state)
-	own := fmt.Sprintf("%q in %s", s.cron.schedule.String(), s.cron.schedule.Location())
+	own := fmt.Sprintf("%q in %s", s.cron.schedule.String(), s.cron.schedule.Zone())
 	stored := fmt.Sprintf("%q in %s", state.Spec, cli.InOneLine(state.Zone))
 	switch {
 	case stored == own, stored == s.known:

@@ -229,7 +229,7 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 		}
 		n++
 		if err := cli.PrintResult(q.Out, q.JSON, letter, cli.QuoteUnprintable(letter.Node), letter.Attempts,
-			fmt.Sprintf("%q", letter.Reason), cli.QuoteUnprintable(string(letter.Data))); err != nil {
+			fmt.Sprintf("%q", letter.LastError), cli.QuoteUnprintable(string(letter.Data))); err != nil {
 			return err
 		}
 	}

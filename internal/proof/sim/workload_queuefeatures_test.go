@@ -281,7 +281,7 @@ func (s *queueWorkload) deadLetters() map[string]bool {
 			break
 		}
 		if s.features.attempts == 0 {
-			s.sim.addViolation(s.path(), "attempts", "%s became a dead letter: %s", letter.Data, letter.Reason)
+			s.sim.addViolation(s.path(), "attempts", "%s became a dead letter: %s", letter.Data, letter.LastError)
 		}
 		dead[string(letter.Data)] = true
 	}
