@@ -51,7 +51,7 @@ func TestReportsAsJSON(t *testing.T) {
 			"id_base64":"Yf8=","session":"0x10"}`},
 		"queue": {queue.Report{Path: "/q", Counts: queue.Counts{Items: 2, Delayed: 1, Dead: 3}, Oldest: noon,
 			Retried: queue.Retried{Items: 1, Attempts: 4}},
-			`{"path":"/q","items":2,"later":1,"dead":3,"oldest":"2026-05-04T12:00:00Z","paused":false,
+			`{"path":"/q","items":2,"delayed":1,"dead":3,"oldest":"2026-05-04T12:00:00Z","paused":false,
 			"retried":{"items":1,"attempts":4}}`},
 		"claim": {queue.InFlightItem{Node: "/q/i", ID: "x", Session: 0x10, Owner: "a\xff", Since: noon, Enqueued: noon,
 			Attempt: 1, Data: []byte("d\xff")},
