@@ -13,6 +13,7 @@
 # make chaos   client processes on three servers, under bursts of faults drawn from SEED, for DURATION (JSON=1 as above)
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
+# make test-page  clicks through the web page in Chromium, on three real servers that are killed meanwhile: a minute or more
 # make build   compile everything
 # make programs  test the programs with other libraries that docs/programs.md shows: some minutes
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
@@ -43,7 +44,7 @@ WORKLOADS ?= W0 W1 W2 W3 W4 W5 W6 W7 W8 M
 GOLANGCI      := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WITH_ENSEMBLE := $(GO) run ./internal/proof/ensemble/cmd/with-ensemble
 
-.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site pictures release api-changes programs
+.PHONY: all build tidy man test about-test lint vuln bench compare compare-holders fuzz sim ids sim-mutants mutants model chaos soak zookeeper test-tools site pictures release api-changes programs test-page
 all: build lint test
 
 build:
@@ -60,6 +61,9 @@ test: about-test zookeeper test-tools
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."
 	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Redis, Hugo, Chromium, npm, Spin, gcc, Prometheus. Else the tests say what to install."
+
+test-page: zookeeper test-tools
+	$(GO) test -count=1 -race -timeout 10m -run '^TestThePageOnAnEnsemble$$' -v ./ui -ensemble
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi

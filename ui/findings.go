@@ -82,9 +82,9 @@ const adviceConsumers = "See whether consumers work, and what they have in hand.
 
 // judge adds to each finding how urgent it is and what to do, and puts consequences below their
 // cause. What began first comes first, since it is likely to be the cause.
-func judge(r monitor.Report) []finding {
+func judge(s *snapshot) []finding {
 	var all []finding
-	for _, f := range r.Findings {
+	for _, f := range s.Findings {
 		a, known := adviceOn[f.Problem]
 		if !known {
 			a = advice{severity: warn}
@@ -101,7 +101,7 @@ func judge(r monitor.Report) []finding {
 		}
 		return compareSince(a.Since, b.Since)
 	})
-	return groupByCause(r, all)
+	return groupByCause(s, all)
 }
 
 // compareSince orders times; an unknown time comes last.
@@ -117,74 +117,123 @@ func compareSince(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// groupByCause puts what follows from a lock that stands still below that finding: other findings
-// at the same lock, those about locks whose holders wait for it, and those about queues whose
-// consumers do.
-func groupByCause(r monitor.Report, all []finding) []finding {
-	waiters := map[framework.SessionID][]string{} // the locks that a session waits for
-	for _, l := range r.Locks {
-		if l.Kind == locks.ElectionLock {
-			continue
+// groupByCause puts what follows from a lock that stands still, or that is held for long, below that
+// finding: other findings at the same lock, those about locks whose holders wait for it, about queues
+// whose consumers do, and about jobs whose runners do. A session is known to wait for a lock, not to
+// need it for the work that is late.
+func groupByCause(s *snapshot, all []finding) []finding {
+	waitsFor := map[framework.SessionID][]string{} // locks
+	sessions := map[string][]framework.SessionID{} // that what is at a path depends on
+	for _, l := range s.Locks {
+		if l.Kind != locks.ElectionLock {
+			for _, e := range l.Waiters {
+				waitsFor[e.Session] = append(waitsFor[e.Session], l.Path)
+			}
 		}
-		for _, e := range l.Waiters {
-			waiters[e.Session] = append(waiters[e.Session], l.Path)
+		for _, e := range l.Holders {
+			sessions[l.Path] = append(sessions[l.Path], e.Session)
+		}
+	}
+	for _, q := range s.Queues {
+		if q.Held.Session != 0 {
+			sessions[q.Path] = append(sessions[q.Path], q.Held.Session)
+		}
+	}
+	lastRuns := map[string]*scheduler.RunRecord{}
+	for _, j := range s.Jobs {
+		path := j.JobPath()
+		lastRuns[path] = j.LastRun
+		for _, m := range j.Members {
+			runs := j.Owner != nil && j.Owner.Session == m.Session || j.LastRun != nil && j.LastRun.Runner == m.ID ||
+				slices.ContainsFunc(j.Running, func(run scheduler.RunRecord) bool { return run.Runner == m.ID })
+			if runs {
+				sessions[path] = append(sessions[path], m.Session)
+			}
 		}
 	}
 	blocked := map[string]int{} // the index of the cause of a lock that stands still
 	for i, f := range all {
-		if f.Severity == bad && f.Page == "lock" {
-			blocked[f.Path] = i
+		_, known := blocked[f.Path]
+		if f.Page == "lock" && (f.Severity == bad || f.Problem == monitor.ProblemHold && !known) { // bad comes first
+			for _, path := range locksOf(s, f) {
+				blocked[path] = i
+			}
 		}
 	}
-	holders := map[string][]framework.SessionID{}
-	for _, l := range r.Locks {
-		for _, e := range l.Holders {
-			holders[l.Path] = append(holders[l.Path], e.Session)
-		}
-	}
-	for _, q := range r.Queues {
-		if q.Held.Session != 0 {
-			holders[q.Path] = append(holders[q.Path], q.Held.Session)
+	causes := map[int]int{} // by consequence
+	for i, f := range all {
+		if cause, found := causeOf(i, f, blocked, waitsFor, sessions); found {
+			last := lastRuns[f.Path]
+			if f.Problem == monitor.Problem(scheduler.ProblemFailed) && last != nil && !last.Ended.IsZero() &&
+				last.Ended.Before(all[cause].Since) {
+				continue // it failed before
+			}
+			causes[i] = cause
 		}
 	}
 	var top []finding
-	causes := map[int]int{} // index in all → index in top
-	var rest []finding
-	for i, f := range all {
-		if f.Severity == bad {
-			causes[i] = len(top)
-			top = append(top, f)
-			continue
+	at := map[int]int{} // in top, by index in all
+	first := make([]int, len(all))
+	for i := range all {
+		first[i] = i
+		for range all {
+			if cause, found := causes[first[i]]; found {
+				first[i] = cause
+			}
 		}
-		rest = append(rest, f)
+		if _, follows := causes[first[i]]; follows { // holders that wait for each other
+			first[i] = i
+		}
+		if first[i] == i {
+			at[i] = len(top)
+			top = append(top, all[i])
+		}
 	}
-	for _, f := range rest {
-		if cause, found := causeOf(f, blocked, waiters, holders); found {
-			c := &top[causes[cause]]
+	for i, f := range all {
+		if first[i] != i {
+			c := &top[at[first[i]]]
 			c.Because = append(c.Because, f)
-			continue
 		}
-		top = append(top, f)
 	}
 	return top
 }
 
-// waits are the problems of waiters.
-var waits = map[monitor.Problem]bool{monitor.ProblemWaiters: true, monitor.ProblemHold: true,
-	monitor.ProblemGrowing: true, monitor.ProblemOldItem: true, monitor.ProblemHeldItem: true}
+// locksOf are the paths that a finding is about: of a deadlock all of its locks.
+func locksOf(s *snapshot, f finding) []string {
+	if lock := s.locksAt[f.Path]; f.Problem == monitor.ProblemDeadlock && lock != nil {
+		if chain, cycle := chainOf(s, lock); cycle >= 0 {
+			var paths []string
+			for _, c := range chain {
+				paths = append(paths, c.holds)
+			}
+			return paths
+		}
+	}
+	return []string{f.Path}
+}
 
-// causeOf returns the index of the finding that f follows from.
-func causeOf(f finding, blocked map[string]int, waiters map[framework.SessionID][]string,
-	holders map[string][]framework.SessionID) (int, bool) {
-	if cause, same := blocked[f.Path]; same {
+// waits are the problems of those that wait for a lock.
+var waits = map[monitor.Problem]bool{monitor.ProblemWaiters: true, monitor.ProblemHold: true,
+	monitor.ProblemGrowing: true, monitor.ProblemOldItem: true, monitor.ProblemHeldItem: true,
+	monitor.Problem(scheduler.ProblemFailed): true, monitor.Problem(scheduler.ProblemStuck): true,
+	monitor.Problem(scheduler.ProblemOverdue): true, monitor.Problem(scheduler.ProblemMissed): true}
+
+// causeOf returns the index of the finding that f, the one with index i, follows from. Something that
+// stands still by itself at a lock follows from nothing.
+func causeOf(i int, f finding, blocked map[string]int, waitsFor map[framework.SessionID][]string,
+	sessions map[string][]framework.SessionID) (int, bool) {
+	if f.Severity == bad && f.Page == "lock" {
+		return 0, false
+	}
+	if cause, same := blocked[f.Path]; same && cause != i {
 		return cause, true
 	}
 	if !waits[f.Problem] {
 		return 0, false
 	}
-	for _, session := range holders[f.Path] {
-		for _, path := range waiters[session] {
-			if cause, stands := blocked[path]; stands {
+	for _, session := range sessions[f.Path] {
+		for _, path := range waitsFor[session] {
+			if cause, stands := blocked[path]; stands && cause != i {
 				return cause, true
 			}
 		}

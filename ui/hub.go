@@ -302,18 +302,9 @@ func (h *hub) index(s *snapshot) {
 			s.locks = append(s.locks, r)
 		}
 	}
-	s.findings = judge(s.Report)
+	s.findings = judge(s)
 	for _, f := range allFindings(s.findings) {
-		at := []string{f.Path}
-		if f.Problem == monitor.ProblemDeadlock && s.locksAt[f.Path] != nil { // all of its locks have it
-			if chain, cycle := chainOf(s, s.locksAt[f.Path]); cycle >= 0 {
-				at = at[:0]
-				for _, c := range chain {
-					at = append(at, c.holds)
-				}
-			}
-		}
-		for _, path := range at {
+		for _, path := range locksOf(s, f) {
 			s.problemsAt[path] = append(s.problemsAt[path], f)
 		}
 	}

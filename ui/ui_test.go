@@ -41,6 +41,21 @@ type stage struct {
 	client *framework.Client
 	page   *ui.UI
 	link   *zktest.Link
+	// real are the servers if they are not zk.
+	real []string
+}
+
+// member connects one more client.
+func (s *stage) member(t *testing.T, name, identity string) *framework.Client {
+	t.Helper()
+	if s.real == nil {
+		return s.zk.Member(t, name, framework.Config{Identity: identity}).Client
+	}
+	client, err := framework.Connect(t.Context(), framework.Config{Servers: s.real, Identity: identity,
+		SessionTimeout: 30 * time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close(context.Background()) })
+	return client
 }
 
 func newStage(t *testing.T, opts ...ui.Option) *stage {
@@ -50,7 +65,7 @@ func newStage(t *testing.T, opts ...ui.Option) *stage {
 	page, err := ui.New(member.Client, opts...)
 	require.NoError(t, err)
 	t.Cleanup(page.Close)
-	return &stage{zk, member.Client, page, member.Link}
+	return &stage{zk: zk, client: member.Client, page: page, link: member.Link}
 }
 
 // get asks for a page.
@@ -87,14 +102,14 @@ func text(t *testing.T, r *http.Response) string {
 func fill(t *testing.T, s *stage, name string) {
 	t.Helper()
 	ctx := t.Context()
-	holder := s.zk.Member(t, "holder", framework.Config{Identity: name}).Client
+	holder := s.member(t, "holder", name)
 	lease, err := locks.NewMutex(holder, "/locks/"+name).Lock(ctx)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = lease.Release(context.Background()) })
 	waiting, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	joined := make(chan struct{})
-	waiter := s.zk.Member(t, "waiter", framework.Config{Identity: name}).Client
+	waiter := s.member(t, "waiter", name)
 	go func() {
 		defer close(done)
 		_, _ = locks.NewMutex(waiter, "/locks/"+name, locks.WithOnWait(func(int) { close(joined) })).Lock(waiting)
