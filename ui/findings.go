@@ -171,27 +171,28 @@ func groupByCause(s *snapshot, all []finding) []finding {
 			causes[i] = cause
 		}
 	}
+	firstCause := func(i int) int {
+		first := i
+		for range all {
+			cause, follows := causes[first]
+			if !follows {
+				return first
+			}
+			first = cause
+		}
+		return i // holders that wait for each other
+	}
 	var top []finding
 	at := map[int]int{} // in top, by index in all
-	first := make([]int, len(all))
-	for i := range all {
-		first[i] = i
-		for range all {
-			if cause, found := causes[first[i]]; found {
-				first[i] = cause
-			}
-		}
-		if _, follows := causes[first[i]]; follows { // holders that wait for each other
-			first[i] = i
-		}
-		if first[i] == i {
+	for i, f := range all {
+		if firstCause(i) == i {
 			at[i] = len(top)
-			top = append(top, all[i])
+			top = append(top, f)
 		}
 	}
 	for i, f := range all {
-		if first[i] != i {
-			c := &top[at[first[i]]]
+		if first := firstCause(i); first != i {
+			c := &top[at[first]]
 			c.Because = append(c.Because, f)
 		}
 	}
