@@ -49,7 +49,7 @@ func (c *ConnectionFlags) AddConnectionFlags(streams *Streams, cmd *cobra.Comman
 			"$LOCKSTEP_ROOT, else /)")
 	f.Var(&c.connectTimeout, "connect-timeout", "how long to try to get a session")
 	f.Var(&c.SessionTimeout, "session-timeout",
-		"holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; --no-watchdog 30s; no hold 10s)")
+		"holds survive nearly half of it (default $LOCKSTEP_SESSION_TIMEOUT, else 40s; without watchdog 30s; no hold 10s)")
 	f.BoolVar(&c.JSON, "json", false, "print JSON, one object per line")
 }
 
