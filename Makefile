@@ -17,7 +17,7 @@
 # make build   compile everything
 # make programs  test the programs with other libraries that docs/programs.md shows: some minutes
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
-# make pictures  records examples/cluster and "lockstep top" on a terminal again, and takes pictures of the web page, for
+# make pictures  records example programs and "lockstep top" on a terminal again, and takes pictures of the web page, for
 #                README and docs
 # make release  the files of a release, in bin/dist, from a commit with the release's tags (docs/releasing.md)
 # make api-changes  the exported names that have changed since the last release

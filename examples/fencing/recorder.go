@@ -45,12 +45,11 @@ func (rec *recorder) record(e event) {
 	case ready:
 		rec.Marked(e.At, " ", "%s has read the balance and is about to write %d", who, e.Balance)
 	case lost:
-		rec.Marked(e.At, rec.Yellow("-"), "%s has lost its lease: %s", who, e.Reason)
+		rec.Marked(e.At, rec.Yellow("-"), "%s: %s", who, e.Reason)
 	case written:
 		rec.written(e)
 	case refused:
-		rec.Marked(e.At, rec.Red("!"), "the database does not accept %s's write of %d: %s", who, e.Balance,
-			rec.Red(e.Reason))
+		rec.Marked(e.At, rec.Red("!"), "%s's write of %d: %s", who, e.Balance, rec.Red(e.Reason))
 	}
 	if rec.resumed && rec.late == nil && (e.Kind == written || e.Kind == refused) {
 		rec.late = &e

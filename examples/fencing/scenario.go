@@ -31,8 +31,9 @@ func runScenario(ctx context.Context, o options, s *recorder) (err error) {
 		return err
 	}
 	s.timeout = session.Timeout()
-	s.Marked(time.Now(), " ", "an account with %d in SQLite, a lock on %s, below %s, session timeout %v", opening,
-		env.Name(), env.Config.Root, s.timeout)
+	s.Marked(time.Now(), " ", "an account with %d in SQLite; a session timeout of %v", opening, s.timeout)
+	s.Marked(time.Now(), " ", "a lock on %s", env.Name())
+	s.Marked(time.Now(), " ", "its nodes are below %s", env.Config.Root)
 	dir, err := os.MkdirTemp("", "fencing-")
 	if err != nil {
 		return err

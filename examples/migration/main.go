@@ -81,7 +81,7 @@ func perform(ctx context.Context, args []string) error {
 	case o.json:
 		err = json.NewEncoder(os.Stdout).Encode(s)
 	case verdict == nil:
-		fmt.Fprintf(log.Out, "\nHeld: %d steps are recorded once each. %q was begun twice, with one key; the others "+
+		fmt.Fprintf(log.Out, "\nHeld: %d steps are recorded once each. %q was begun twice,\nwith one key; the others "+
 			"were begun once.\n", len(s.Recorded), o.killIn)
 	}
 	return errors.Join(err, verdict)

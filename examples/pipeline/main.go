@@ -59,8 +59,8 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	}
 	defer func() { err = errors.Join(err, env.Close()) }()
 	o.Until = time.Now().Add(o.lasts)
-	j.Marked(time.Now(), " ", "%d workers on %s, below %s, session timeout %v", o.Workers, env.Name(), env.Config.Root,
-		o.timeout)
+	j.Marked(time.Now(), " ", "%d workers on %s, session timeout %v", o.Workers, env.Name(), o.timeout)
+	j.Marked(time.Now(), " ", "their nodes are below %s", env.Config.Root)
 	c := newWorkerProcesses(o.spared, demo.Environment(env.Config, o.watchdog, o.job.variable()))
 	defer c.Stop()
 	for seat := range o.Workers {

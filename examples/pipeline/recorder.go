@@ -110,7 +110,7 @@ func (rec *recorder) record(e event) {
 		rec.count(e, rec.results, 1)
 	case repeated:
 		rec.repeated++
-		rec.Marked(e.At, rec.Yellow("!"), "%s finds the item's result: it was stored before the death", e.Worker)
+		rec.Marked(e.At, rec.Yellow("!"), "%s finds the item's result, stored before the death", e.Worker)
 	case met:
 		rec.countMet(e)
 	case leadFailed:

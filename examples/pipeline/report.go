@@ -66,10 +66,10 @@ func (rec *recorder) writeReport() {
 	fmt.Fprintf(rec.Out, "\n%s\n", rec.Bold("Report"))
 	for p, phase := range phases {
 		line(map[bool]string{true: "phases"}[p == 0],
-			"%-8s %d items a round; %d workers met at the end of its last round", phase.name, rec.job.Items, rec.met[p])
+			"%-8s %d items a round; %d workers met at the end of the last", phase.name, rec.job.Items, rec.met[p])
 	}
 	line("killed", "%d workers, %d of them leading; each was replaced", len(rec.kills), rec.killedLeaders())
-	line("deliveries", "%d for %d items: %d again after a worker's death, %d of these with a result", rec.deliveries,
+	line("deliveries", "%d for %d items: %d again after a death, %d of these with a result", rec.deliveries,
 		rec.items(), rec.returned, rec.repeated)
 	for i, t := range rec.terms[max(0, len(rec.terms)-maxShownTerms):] {
 		line(map[bool]string{true: "terms"}[i == 0], "%s with token %d", t.Leader, t.Token)
