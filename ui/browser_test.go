@@ -62,8 +62,8 @@ func TestPagesAreAccessible(t *testing.T) {
 	s := newStage(t, ui.WithActions())
 	fill(t, s, "one")
 	all := append(targets("one"), "nothing")
-	for i, size := range []browser.Size{browser.Narrow, browser.Wide} {
-		dark := i == 0
+	for i := range 4 {
+		size, dark := []browser.Size{browser.Narrow, browser.Wide}[i%2], i < 2
 		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {
 			p := &probed{pages: s.page, answers: make(chan string, len(all)), script: `
 // outside names what reaches beyond a page of 360 pixels, which is as wide as a phone: no window is
