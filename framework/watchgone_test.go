@@ -29,17 +29,23 @@ func TestCancelledWaitForMissingNodeLeavesNoWatch(t *testing.T) {
 	})
 }
 
+// watchNewNode makes a node whose data a watches, and slows a's member down from then on.
+func watchNewNode(t *testing.T, m *zktest.Member, a, b *framework.Session) *framework.Watch {
+	t.Helper()
+	require.NoError(t, b.Create(t.Context(), "/n", nil, framework.Persistent))
+	_, _, data, err := a.WatchData(t.Context(), "/n")
+	require.NoError(t, err)
+	m.Link.Delay(10 * time.Millisecond)
+	return data
+}
+
 // TestEventBeforeAnswerLeavesNoWatch: the event is that of a watch that was there before.
 func TestEventBeforeAnswerLeavesNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		zk := zktest.Start(t)
+		ctx, zk := t.Context(), zktest.Start(t)
 		m := zk.Member(t, "a", config)
 		a, b := session(t, m), session(t, zk.Member(t, "b", config))
-		require.NoError(t, b.Create(ctx, "/n", nil, framework.Persistent))
-		_, _, data, err := a.WatchData(ctx, "/n")
-		require.NoError(t, err)
-		m.Link.Delay(10 * time.Millisecond)
+		data := watchNewNode(t, m, a, b)
 		go func() { _ = b.Delete(ctx, "/n", framework.AnyVersion) }()
 		_, there, err := a.WatchExists(ctx, "/n")
 		require.ErrorIs(t, err, framework.ErrNoNode)
@@ -120,10 +126,7 @@ func TestAnswerBehindEventLeavesNoWatch(t *testing.T) {
 		m := zk.Member(t, "a", config)
 		a, b := session(t, m), session(t, zk.Member(t, "b", config))
 		for range 20 { // the call may be sent nevertheless
-			require.NoError(t, b.Create(ctx, "/n", nil, framework.Persistent))
-			_, _, data, err := a.WatchData(ctx, "/n")
-			require.NoError(t, err)
-			m.Link.Delay(10 * time.Millisecond)
+			data := watchNewNode(t, m, a, b)
 			given := make(chan error, 1)
 			go func() {
 				_, there, err := a.WatchExists(ctx, "/n")
@@ -133,7 +136,7 @@ func TestAnswerBehindEventLeavesNoWatch(t *testing.T) {
 			synctest.Wait()
 			require.NoError(t, b.Delete(ctx, "/n", framework.AnyVersion))
 			<-data.C() // the answer follows
-			_, _, err = a.WatchExists(&hookedContext{Context: ctx, hook: func() {
+			_, _, err := a.WatchExists(&hookedContext{Context: ctx, hook: func() {
 				require.ErrorIs(t, <-given, framework.ErrNoNode)
 				synctest.Wait()
 			}}, "/n")
@@ -154,10 +157,7 @@ func TestThrottledReadBehindAnEventLeavesNoWatch(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		m := zk.Member(t, "a", config)
 		a, b := session(t, m), session(t, zk.Member(t, "b", config))
-		require.NoError(t, b.Create(ctx, "/n", nil, framework.Persistent))
-		_, _, data, err := a.WatchData(ctx, "/n")
-		require.NoError(t, err)
-		m.Link.Delay(10 * time.Millisecond)
+		data := watchNewNode(t, m, a, b)
 		asked := 0
 		throttled := zk.Throttle(1, zktest.Match{Op: zktest.OpExists, Func: func(zktest.Request) bool {
 			asked++

@@ -99,7 +99,7 @@ var actionDefs = map[ActionKind]actionDef{
 	ActionTransfer: {"election", "Transfer the lead", "The leader is asked to end its term and hand over to %s.",
 		"The leader was asked to hand over.", false, transferLead},
 	ActionTriggerJob: {"job", "Run now", "The member that owns the job runs it once, beside its schedule.",
-		"A run was asked for.", false, runJob},
+		"A run was asked for.", false, triggerJob},
 	ActionPauseJob: {"job", "Pause", "No tick is run until the job is resumed; missed ticks are recorded.",
 		"The job is paused.", false, pauseJob},
 	ActionResumeJob: {"job", "Resume", "Ticks are run again from now on.", "The job is resumed.", false, resumeJob},
@@ -219,7 +219,7 @@ func pausedText(paused bool) string {
 	return "goes on"
 }
 
-func runJob(ctx context.Context, u *UI, a Action) error {
+func triggerJob(ctx context.Context, u *UI, a Action) error {
 	jobs, report, err := u.jobOf(ctx, a)
 	if err != nil {
 		return err

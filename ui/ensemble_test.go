@@ -29,7 +29,7 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-var onEnsemble = flag.Bool("ensemble", false, "click through the page on real servers that are killed: a minute or more")
+var onEnsemble = flag.Bool("ensemble", false, "click through the page on real servers that are killed")
 
 // visitorScript tells the test what the page shows, now and after each change, and does what the test
 // replies. One report is under way at a time.

@@ -140,16 +140,16 @@ func hideRecordsOfValue(records []config.Record) {
 	}
 }
 
-func hideRun(info *workflow.Report) {
-	info.Input, info.Result = nil, nil
-	if info.Error != "" {
-		info.Error = hiddenText
+func hideRun(run *workflow.Report) {
+	run.Input, run.Result = nil, nil
+	if run.Error != "" {
+		run.Error = hiddenText
 	}
-	info.Steps = slices.Clone(info.Steps)
-	for i := range info.Steps {
-		info.Steps[i].Result = nil
-		if info.Steps[i].Error != "" {
-			info.Steps[i].Error = hiddenText
+	run.Steps = slices.Clone(run.Steps)
+	for i := range run.Steps {
+		run.Steps[i].Result = nil
+		if run.Steps[i].Error != "" {
+			run.Steps[i].Error = hiddenText
 		}
 	}
 }

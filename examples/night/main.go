@@ -64,8 +64,8 @@ func run(ctx context.Context, listen string) error {
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	fmt.Printf("The page is at http://%s/\nIn half a minute it shows a deadlock, a queue that grows and a job that fails.\n"+
-		"Ctrl-C ends it.\n", listener.Addr())
+	fmt.Printf("The page is at http://%s/\nIn half a minute it shows a deadlock, a queue that grows and a job "+
+		"that fails.\nCtrl-C ends it.\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -31,10 +31,10 @@ var (
 	// []election.Option, or nil. It needs no client.
 	CheckElectionOptions func(options any) error
 
-	// InspectSteps is workflow.Workflows.Inspect without Info.Taken, for a caller that inspects many
+	// InspectSteps is workflow.Workflows.Inspect without Report.Taken, for a caller that inspects many
 	// runs: to find the claim of one run, Inspect reads the claims of all runs of its kind.
-	// workflows is a *workflow.Workflows, and info a workflow.Report.
-	InspectSteps func(ctx context.Context, workflows any, id string) (info any, err error)
+	// workflows is a *workflow.Workflows, and report a workflow.Report.
+	InspectSteps func(ctx context.Context, workflows any, id string) (report any, err error)
 
 	// HasWorkflows reports whether a directory with these children is one of Workflows.
 	HasWorkflows func(children []string) bool

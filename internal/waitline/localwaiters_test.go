@@ -6,6 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// joinAs adds a contender whose node a transaction has created with a number.
+func joinAs(ws *localContenders, kind Kind, zxid int64, seq int32) *localContender {
+	w := &localContender{position: Position{Kind: kind, Seq: seq}, zxid: zxid, wakeups: make(chan struct{}, 1)}
+	ws.announceJoin()
+	ws.addContender(w)
+	return w
+}
+
 func TestReaderIsNotLinkedToWriterThatHasGone(t *testing.T) {
 	for name, leave := range map[string]func(*localContenders, *localContender){
 		"left":     func(ws *localContenders, w *localContender) { ws.removeContender(w) },
@@ -27,12 +35,7 @@ func TestReaderIsNotLinkedToWriterThatHasGone(t *testing.T) {
 func TestAContenderThatLeavesGetsNoNeighbour(t *testing.T) {
 	for _, kind := range []Kind{Mutex, Read} {
 		ws := &localContenders{bySeq: map[int32]*localContender{}}
-		join := func(zxid int64, seq int32) *localContender {
-			w := &localContender{position: Position{Kind: kind, Seq: seq}, zxid: zxid, wakeups: make(chan struct{}, 1)}
-			ws.announceJoin()
-			ws.addContender(w)
-			return w
-		}
+		join := func(zxid int64, seq int32) *localContender { return joinAs(ws, kind, zxid, seq) }
 		holder := join(100, 0)
 		ws.markGranted(holder, true)
 		neighbour := join(101, 1)
@@ -46,9 +49,7 @@ func TestAContenderThatLeavesGetsNoNeighbour(t *testing.T) {
 		require.Equal(t, mustWatch, ws.stateOf(late), "%v", kind)
 	}
 	ws := &localContenders{bySeq: map[int32]*localContender{}}
-	writer := &localContender{position: Position{Kind: Write}}
-	ws.announceJoin()
-	ws.addContender(writer)
+	writer := joinAs(ws, Write, 100, 0)
 	ws.beginLeave(writer)
 	require.False(t, ws.addDowngraded(writer, &localContender{position: Position{Kind: Read}}))
 }
@@ -57,12 +58,7 @@ func TestAContenderThatLeavesGetsNoNeighbour(t *testing.T) {
 // recognizes them.
 func TestContendersOfADeletedDirectoryAreUnlinked(t *testing.T) {
 	ws := &localContenders{bySeq: map[int32]*localContender{}}
-	join := func(zxid int64, seq int32) *localContender {
-		w := &localContender{position: Position{Kind: Write, Seq: seq}, zxid: zxid, wakeups: make(chan struct{}, 1)}
-		ws.announceJoin()
-		ws.addContender(w)
-		return w
-	}
+	join := func(zxid int64, seq int32) *localContender { return joinAs(ws, Write, zxid, seq) }
 	second, first := join(101, 6), join(100, 5) // the answers' goroutines may come in any order
 	require.Equal(t, first, second.prev)
 	reader := &localContender{position: Position{Kind: Read, Seq: 6}, wakeups: make(chan struct{}, 1)}
