@@ -86,8 +86,9 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 // end, with ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is
 // registered again starts its first run after those have returned.
 //
-// A member that is started with the job, or to which it is added, registers it again: its counters
-// begin at zero, its run numbers go on, and ticks that were run before do not run again.
+// A member that is started with the job later, or to which it is added later, registers it again:
+// its counters begin at zero, its run numbers go on, and ticks that were run before do not run
+// again.
 //
 // A record of the removal stays for a day, and until the last run has ended. The next Remove or
 // start of a member after that deletes it. At most 256 such records are kept, beside those of jobs

@@ -93,7 +93,6 @@ type job struct {
 	Job
 	schedule   Schedule     // as it was added
 	local      *localRuns   // its runs in this member, under any definition
-	updated    bool         // it has replaced another definition
 	entered    atomic.Bool  // its state was found or created; if the state is missing later, the job was removed
 	generation atomic.Int64 // of its registration
 	dropped    atomic.Bool  // this member does not have the job any more, or has another definition of it

@@ -49,7 +49,6 @@ func (t *jobTable) replaceJob(j *job) (old *job, err error) {
 	if old = t.jobs[j.Name]; old == nil {
 		return nil, errNotHere(j.Name)
 	}
-	j.updated = true
 	j.generation.Store(old.generation.Load())
 	j.entered.Store(old.entered.Load())
 	t.storeJob(j)
@@ -123,7 +122,7 @@ func (t *jobTable) allowReregistration() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, j := range t.jobs {
-		j.updated = false
+		j.entered.Store(false)
 	}
 }
 

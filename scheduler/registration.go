@@ -94,15 +94,15 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 }
 
 // enterJob stores a job's state if it is missing or a tombstone, and reports whether it did.
-// Otherwise it returns the stored schedule, if that is to be replaced. A definition that was
-// updated does not register the job anew: it was removed.
+// Otherwise it returns the stored schedule, if that is to be replaced. A job that was stored before
+// is not registered anew: it was removed.
 func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
 		cache := newStateCache(r.store.nodes.Job(j.Name))
 		state, err := cache.readState(ctx, session)
 		unknown := errors.Is(err, errUnknownJob) || err == nil && !state.Removed.IsZero()
 		switch {
-		case unknown && j.updated && j.entered.Load():
+		case unknown && j.entered.Load():
 			r.removed(j)
 			return nil
 		case errors.Is(err, errUnknownJob):
@@ -114,7 +114,7 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 		case err != nil:
 			return err
 		}
-		if !j.updated || !j.entered.Load() {
+		if !j.entered.Load() {
 			j.generation.Store(state.Generation)
 			j.local.allowRunsOf(state.Generation)
 		}
@@ -247,7 +247,8 @@ func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule
 	return r.replaceSchedules(ctx, old[half:])
 }
 
-// replaceSchedulesOnce replaces the schedules that are still to be replaced.
+// replaceSchedulesOnce replaces the schedules that are still to be replaced. It does not register a
+// job that was removed since enterJob: this member may have run it by the stored schedule meanwhile.
 func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework.Session,
 	old []outdatedSchedule) error {
 	now, err := r.store.ensembleTime(ctx, session)
@@ -262,24 +263,23 @@ func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework
 		declared := o.job.declaration()
 		state, err := o.cache.readState(ctx, session)
 		switch {
-		case o.job.dropped.Load(), o.job.updated && err == nil && !state.Removed.IsZero():
+		case o.job.dropped.Load():
 			continue
-		case errors.Is(err, errUnknownJob): // it was removed meanwhile
-			err = r.createState(ctx, session, o.job)
-		case err == nil && !state.Removed.IsZero():
-			err = r.replaceTombstone(ctx, session, o.job, o.cache, state)
-		case err == nil && state.agreesWith(declared):
+		case errors.Is(err, errUnknownJob) || err == nil && !state.Removed.IsZero():
+			r.removed(o.job)
 			continue
-		case err == nil:
-			var data []byte
-			next := state.withDeclared(declared, now)
-			data, err = next.encode()
-			replaced, gaps = append(replaced, o), append(gaps, next.newGaps)
-			ops = append(ops, framework.SetOp(o.cache.node, data, o.cache.version))
+		case err != nil:
+			return err
+		case state.agreesWith(declared):
+			continue
 		}
+		next := state.withDeclared(declared, now)
+		data, err := next.encode()
 		if err != nil {
 			return err
 		}
+		replaced, gaps = append(replaced, o), append(gaps, next.newGaps)
+		ops = append(ops, framework.SetOp(o.cache.node, data, o.cache.version))
 		names = append(names, o.job.Name)
 	}
 	if len(names) == 0 {

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -86,18 +85,34 @@ func TestSchedulesAreReplacedInFewTransactions(t *testing.T) {
 	})
 }
 
-// A job is removed between the look at its state and the transaction that replaces its schedule.
-func TestJobRemovedDuringScheduleReplacementIsCreated(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		a := w.start("a", jobs("j", "0 0 1 1 *", quick))
-		a.stop()
-		require.NoError(t, <-a.done)
-		b := w.member("b", jobs("j", "* * * * *", quick))
-		_, old, err := b.registrar.enterJob(context.Background(), b.jobs.allJobs()[0])
-		require.NoError(t, err)
-		require.Len(t, old, 1)
-		require.NoError(t, a.Remove(t.Context(), "j"))
-		require.NoError(t, b.registrar.replaceSchedules(t.Context(), old))
-		require.Equal(t, "* * * * *", w.state("j").Spec)
-	})
+// The job is removed between the look at its state and the transaction that replaces its schedule.
+func TestAJobRemovedWhileItIsRegisteredStaysRemoved(t *testing.T) {
+	for name, remove := range map[string]func(t *testing.T, by *actor) error{
+		"removed": func(t *testing.T, by *actor) error { return by.Remove(t.Context(), "j") },
+		"deleted by hand": func(t *testing.T, by *actor) error {
+			session, err := by.client.Session(t.Context())
+			require.NoError(t, err)
+			return session.Delete(t.Context(), testPath+"/jobs/j", -1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a := w.start("a", jobs("j", "0 0 1 1 *", quick))
+				a.stop()
+				require.NoError(t, <-a.done)
+				b := w.member("b", jobs("j", "* * * * *", quick))
+				j := b.jobs.findJob("j")
+				_, old, err := b.registrar.enterJob(t.Context(), j)
+				require.NoError(t, err)
+				require.Len(t, old, 1)
+				require.NoError(t, remove(t, a))
+				require.NoError(t, b.registrar.replaceSchedules(t.Context(), old))
+				require.Nil(t, b.jobs.findJob("j"))
+				created, old, err := b.registrar.enterJob(t.Context(), j)
+				require.NoError(t, err)
+				require.False(t, created, "a second try of a registration comes after the removal, too")
+				require.Empty(t, old)
+			})
+		})
+	}
 }
