@@ -82,14 +82,19 @@ func Evict(ctx context.Context, client *framework.Client, node string, token int
 // Revoked is closed when another client requests the release of any of the lease's nodes; see
 // Revoke. The lease remains valid: the holder may finish its work, and should then release. The
 // nodes are watched from the first call on. When Curator's Revoker overwrites the owner's record
-// after that, the lease writes the record back, with the request in it.
+// after that, the lease writes the record back, with the request in it. Nobody can request the
+// release of a lease on another store than ZooKeeper.
 func (l *Lease) Revoked() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.revoked == nil {
 		l.revoked = make(chan struct{})
 		tell := sync.OnceFunc(func() { close(l.revoked) })
-		l.forEachNode(func(part *Lease, node string) { go part.watchForRevocation(l.Context(), node, tell) })
+		l.forEachNode(func(part *Lease, node string) {
+			if part.isOnZooKeeper() {
+				go part.watchForRevocation(l.Context(), node, tell)
+			}
+		})
 	}
 	return l.revoked
 }

@@ -250,10 +250,11 @@ type expiry struct {
 	alarm clock.Alarm
 	life  *lifetime.Lifetime
 
-	mu    sync.Mutex
-	until time.Duration
-	over  bool   // the time is over, which no later renewal changes
-	next  func() // see call
+	mu     sync.Mutex
+	until  time.Duration
+	over   bool   // the time is over, which no later renewal changes
+	next   func() // see call
+	nextAt time.Duration
 }
 
 func (e *expiry) begin(c clock.Clock, until time.Duration, life *lifetime.Lifetime) {
@@ -266,21 +267,29 @@ func (e *expiry) begin(c clock.Clock, until time.Duration, life *lifetime.Lifeti
 func (e *expiry) call(at time.Duration, f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.next = f
+	e.next, e.nextAt = f, at
 	e.alarm.Set(at)
 }
 
+// ring is called by the alarm, which may have rung for a former call or a former end: then this
+// call's time has not come.
 func (e *expiry) ring() {
 	_ = e.life.Err() // ends the lifetime if the time is over
 	e.mu.Lock()
-	next := e.next
-	e.next = nil
-	if !e.over {
+	var due func()
+	switch {
+	case e.next == nil:
+	case e.clock.Now() >= e.nextAt:
+		due, e.next = e.next, nil
+	default:
+		e.alarm.Set(e.nextAt)
+	}
+	if e.next == nil && !e.over {
 		e.alarm.Set(e.until)
 	}
 	e.mu.Unlock()
-	if next != nil {
-		next()
+	if due != nil {
+		due()
 	}
 }
 

@@ -67,6 +67,44 @@ func TestSeveralLocksOnBothStores(t *testing.T) {
 	})
 }
 
+// TestNobodyAsksAHolderOnRedis: the program may listen all the same, as for a lock on ZooKeeper.
+func TestNobodyAsksAHolderOnRedis(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		servers := zktest.Start(t)
+		zk, err := framework.Connect(t.Context(), framework.Config{Servers: servers.Servers()},
+			framework.WithDialer(servers.Link("a").DialContext), framework.WithTimeClock())
+		require.NoError(t, err)
+		defer func() { require.NoError(t, zk.Close(t.Context())) }()
+		client, _ := s.newClient(t)
+		orders := NewMutex(client, "orders", WithReentry()).virtual()
+		lease, err := orders.Lock(t.Context())
+		require.NoError(t, err)
+		nested, err := orders.Lock(lease.Context())
+		require.NoError(t, err)
+		stock := locks.NewMultiLock(NewMutex(client, "stock").virtual(), locks.NewMutex(zk, "/stock"))
+		both, err := stock.Lock(t.Context())
+		require.NoError(t, err)
+		isAsked := func(l *locks.Lease) bool {
+			asked := l.Revoked()
+			synctest.Wait()
+			select {
+			case <-asked:
+				return true
+			default:
+				return false
+			}
+		}
+		for _, l := range []*locks.Lease{lease, nested, both} {
+			require.False(t, isAsked(l))
+		}
+		require.NoError(t, locks.Revoke(t.Context(), zk, "/stock/"+servers.Children("/stock")[0]))
+		require.True(t, isAsked(both), "its part on ZooKeeper is asked")
+		for _, l := range []*locks.Lease{both, nested, lease} {
+			require.NoError(t, l.Release(t.Context()))
+		}
+	})
+}
+
 // TestALostPartIsAcquiredAgain: the first lock ends while the second is waited for, twice.
 func TestALostPartIsAcquiredAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {

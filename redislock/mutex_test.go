@@ -673,6 +673,43 @@ func TestAWaiterOutlivesAFailover(t *testing.T) {
 	})
 }
 
+// The alarm of the first renewal has rung as the lease is released, and its goroutine runs later:
+// the time of the release is not over.
+func TestAReleaseBesideTheFirstRenewal(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		m, alarms := NewMutex(client, "orders"), &heldUpClock{Clock: clock.Time(), goOn: make(chan struct{})}
+		m.lock.clock = alarms
+		lease, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(DefaultExpiry / 3)
+		synctest.Wait()
+		require.EqualValues(t, 1, alarms.rung.Load())
+		to.set(func(l *link) { l.delay = 100 * time.Millisecond })
+		released := make(chan error)
+		go func() { released <- lease.Release(t.Context()) }()
+		synctest.Wait()
+		close(alarms.goOn)
+		require.NoError(t, <-released)
+		require.False(t, s.Exists("orders"))
+	})
+}
+
+// heldUpClock has alarms whose goroutines are held up.
+type heldUpClock struct {
+	clock.Clock
+	rung atomic.Int32
+	goOn chan struct{} // closed to let them go on
+}
+
+func (c *heldUpClock) NewAlarm(ring func()) clock.Alarm {
+	return c.Clock.NewAlarm(func() {
+		c.rung.Add(1)
+		<-c.goOn
+		ring()
+	})
+}
+
 // A process that was paused may read the answer to a renewal after it has seen that the lease is
 // over.
 func TestAnEndIsFinal(t *testing.T) {

@@ -157,6 +157,10 @@ func (h *history) useLock(ctx context.Context, random *rand.Rand, both [2]locks.
 	for ctx.Err() == nil {
 		which := random.IntN(2)
 		patience, cancel := context.WithTimeout(ctx, time.Duration(1+random.Int64N(int64(4*expiry))))
+		after := ctx
+		if random.IntN(4) == 0 { // both calls ask in this goroutine
+			patience, after = context.Background(), context.Background()
+		}
 		lock := both[which].Lock
 		if random.IntN(4) == 0 {
 			lock = both[which].TryLock
@@ -170,7 +174,7 @@ func (h *history) useLock(ctx context.Context, random *rand.Rand, both [2]locks.
 		h.begin(lease, readWrite && which == 1)
 		_ = sleep(lease.Context(), time.Duration(random.Int64N(int64(2*expiry))))
 		h.end(lease)
-		_ = lease.Release(ctx) // it may be over, and the link may be cut
+		_ = lease.Release(after) // it may be over, and the link may be cut
 	}
 }
 

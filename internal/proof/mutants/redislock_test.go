@@ -70,6 +70,12 @@ var redislockMutants = []mutant{
 	},
 	{
 		promise: "A call on Redis that has ended leaves nothing",
+		name:    "the alarm of the first renewal ends a release", file: "redislock/hold.go",
+		test: "TestAReleaseBesideTheFirstRenewal",
+		old:  "case e.clock.Now() >= e.nextAt:", new: "case true:",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
 		name:    "no release is published", file: "redislock/scripts.go",
 		test: "TestGrantsExcludeEachOtherAndTokensRise",
 		old:  "return redis.call('PUBLISH', ARGV[2] .. string.match(owner, '^%x*'), owner) > 0",
