@@ -106,6 +106,7 @@ func (store *runStore) start(ctx context.Context, id string, r runRecord,
 		signals = append(signals,
 			framework.CreateOp(znode.Join(store.runNode(id), signalPrefix+name), record, framework.Persistent))
 	}
+	var refused error // why an operation of the caller's was refused
 	err = recipe.OnSession(ctx, store.client, func(s *framework.Session) error {
 		if cfg.delay > 0 && r.State == Active {
 			now, err := store.now(ctx, s)
@@ -115,8 +116,15 @@ func (store *runStore) start(ctx context.Context, id string, r runRecord,
 			r.State, r.Waits = Waiting, []runWait{{Until: now.Add(cfg.delay).UnixMilli() + 1}}
 		}
 		stored, err = store.startOnce(ctx, s, id, r, startOps{own: signals, callers: cfg.with})
+		if refused = nil; errors.Is(err, errRefused) {
+			// for good, also if the reason is that the session of a guard's lease was lost
+			refused, err = err, nil
+		}
 		return err
 	}, failure.IsTransient)
+	if err == nil {
+		err = refused
+	}
 	switch {
 	case err != nil || stored.UUID == r.UUID:
 		return stored, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/workflow"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -80,6 +81,27 @@ func TestStartWithOpsOfAnIDInUse(t *testing.T) {
 			m.await("x", workflow.Done)
 		}
 		w.requireOwnNode("a", false)
+	})
+}
+
+// TestStartWithTheGuardOfALostLock does not wait for another session: the lock is over for good.
+func TestStartWithTheGuardOfALostLock(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.flows("a").work(approval(0))
+		lease, err := locks.NewMutex(m.Client, "/lock").Lock(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, m.Start(t.Context(), "approval", "x", 1, workflow.WithOps(lease.Guard())))
+		require.NoError(t, w.Expire(lease.Session()))
+		<-lease.Context().Done()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		for _, id := range []string{"x", "y"} {
+			err = m.Start(ctx, "approval", id, 1, workflow.WithOps(lease.Guard()))
+			require.ErrorIs(t, err, framework.ErrRefused)
+			require.ErrorIs(t, err, framework.ErrSessionLost)
+		}
+		_, err = m.Inspect(t.Context(), "y")
+		require.ErrorIs(t, err, framework.ErrNotFound)
 	})
 }
 
