@@ -103,6 +103,7 @@ func (l *Line) Downgrade(ctx context.Context, of *Grant, data []byte, guard fram
 		return nil, err
 	}
 	c.node = created.Nodes[0]
+	c.localContenders.downgraded(&c.local)
 	return c, nil
 }
 

@@ -71,6 +71,8 @@ type localContender struct {
 	first      bool            // it is the first in line
 	left       bool            // removeContender has removed it
 	leaving    bool            // the deletion of its node may have been sent: it gets no next neighbour
+	// its node takes a writer's number, and may not have been created: it gets no next neighbour
+	creating bool
 	// its links are broken: its node was deleted, or may have been, with its directory or alone
 	unlinked bool
 }
@@ -118,7 +120,7 @@ func (ws *localContenders) addContender(w *localContender) {
 		for p.next != nil && p.next.position.Seq == p.position.Seq { // a writer and its readers may have one number
 			p = p.next
 		}
-		if !p.leaving {
+		if !p.leaving && !p.creating {
 			p.setNext(w)
 		}
 	}
@@ -130,7 +132,8 @@ func (ws *localContenders) addContender(w *localContender) {
 
 // addDowngraded puts a reader right behind the writer whose number it takes. It returns false if
 // the writer has left already or was unlinked. The reader is marked as granted when the writer
-// leaves.
+// leaves. Until downgraded is called, no contender that joins gets a link to the reader: the writer
+// may leave before the reader's node was created, and the servers remove the directory then.
 func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -142,9 +145,16 @@ func (ws *localContenders) addDowngraded(writer, reader *localContender) bool {
 		reader.next.prev = reader
 	}
 	reader.prev, writer.next = writer, reader
-	reader.zxid = writer.zxid
+	reader.zxid, reader.creating = writer.zxid, true
 	ws.bySeq[reader.position.Seq] = reader
 	return true
+}
+
+// downgraded says that the node of a reader exists that addDowngraded has added.
+func (ws *localContenders) downgraded(reader *localContender) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	reader.creating = false
 }
 
 // beginLeave says that the deletion of a contender's node is about to be sent. The nodes of

@@ -54,6 +54,25 @@ func TestAContenderThatLeavesGetsNoNeighbour(t *testing.T) {
 	require.False(t, ws.addDowngraded(writer, &localContender{position: Position{Kind: Read}}))
 }
 
+// TestAReaderWithoutANodeGetsNoNeighbour: until its node exists, the servers may remove the
+// directory behind the writer whose number it takes.
+func TestAReaderWithoutANodeGetsNoNeighbour(t *testing.T) {
+	for hasNode, state := range map[bool]waitState{false: mustWatch, true: granted} {
+		ws := &localContenders{bySeq: map[int32]*localContender{}}
+		writer := joinAs(ws, Write, 100, 0)
+		ws.markGranted(writer, true)
+		reader := &localContender{position: Position{Kind: Read}, wakeups: make(chan struct{}, 1)}
+		require.True(t, ws.addDowngraded(writer, reader))
+		if hasNode {
+			ws.downgraded(reader)
+		}
+		ws.beginLeave(writer)
+		ws.removeContender(writer)
+		require.Equal(t, granted, ws.stateOf(reader))
+		require.Equal(t, state, ws.stateOf(joinAs(ws, Read, 103, 1)), "node: %v", hasNode)
+	}
+}
+
 // TestContendersOfADeletedDirectoryAreUnlinked checks the numbers and zxids by which addContender
 // recognizes them.
 func TestContendersOfADeletedDirectoryAreUnlinked(t *testing.T) {

@@ -104,8 +104,14 @@ var locksMutants = []mutant{
 		promise: "The servers remove a line's directory when it is empty",
 		name:    "contenders join behind one that leaves", file: "internal/waitline/localwaiters.go", pkg: "./locks",
 		test: "TestAWaiterOfANewDirectoryIsNoNeighbourOfTheOld",
-		old:  "\t\tif !p.leaving {\n",
-		new:  "\t\tif !p.leaving || true {\n",
+		old:  "if !p.leaving && !p.creating {",
+		new:  "if !p.creating {",
+	},
+	{
+		promise: "The servers remove a line's directory when it is empty",
+		name:    "contenders join behind a reader without a node", file: "internal/waitline/localwaiters.go",
+		test: "TestAReaderWithoutANodeGetsNoNeighbour",
+		old:  "if !p.leaving && !p.creating {", new: "if !p.leaving {",
 	},
 	{
 		promise: "The servers remove a line's directory when it is empty",
