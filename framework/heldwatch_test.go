@@ -131,6 +131,26 @@ func TestAHoldEndsThoughItsNodeIsCreatedAgain(t *testing.T) {
 	}
 }
 
+// TestAHoldAsksAgainWhoseNodeItIs: another waiter has armed the watch on a node of the same name, and
+// the servers throttle the hold's own request.
+func TestAHoldAsksAgainWhoseNodeItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		s := session(t, zk.Member(t, "a", sleepy))
+		operator := session(t, zk.Member(t, "operator", sleepy))
+		h := held(t, s, "/a")
+		require.NoError(t, operator.Delete(t.Context(), "/a", framework.AnyVersion))
+		createOwn(t, operator, "/a")
+		_, w, err := s.WatchExists(t.Context(), "/a")
+		require.NoError(t, err)
+		defer w.Stop()
+		throttled := zk.Throttle(1, zktest.Match{Session: s.ID(), Op: zktest.OpExists})
+		time.Sleep(timeout)
+		<-throttled.Hit()
+		require.ErrorIs(t, h.Err(), framework.ErrNodeGone)
+	})
+}
+
 // TestWatchesOfHeldNodesReadNoData, which may be large: only whose nodes they are.
 func TestWatchesOfHeldNodesReadNoData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

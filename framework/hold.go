@@ -235,13 +235,18 @@ func (s *Session) watchNextNodes(conn *link.Connection) {
 
 // watchAnswered handles the answer to the request for a node's watch. It must not block. If the
 // node is gone, or another one has its name, the hold ends, and the watch of a missing node is
-// removed.
+// removed. If the servers have not answered whose node it is, they are asked again, also if another
+// waiter has armed the watch.
 func (n *heldNode) watchAnswered(w *Watch, o outcome[readResult]) {
-	if errors.Is(o.err, ErrNoNode) || o.err == nil && o.v.stat.Czxid != n.zxid {
+	switch {
+	case errors.Is(o.err, ErrNoNode) || o.err == nil && o.v.stat.Czxid != n.zxid:
 		go func() {
 			w.Stop()
 			n.endHold(ErrNoNode)
 		}()
+	case o.err != nil && !errors.Is(o.err, ErrSuspended): // else the next connection asks
+		n.hold.s.holds.markUnwatched(n, Event{Err: o.err})
+		go w.Stop()
 	}
 }
 

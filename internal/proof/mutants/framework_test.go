@@ -170,7 +170,13 @@ var frameworkMutants = []mutant{
 		promise: "When someone else deletes the node of a hold",
 		name:    "a hold takes any node of its name for its own", file: "framework/hold.go",
 		test: "TestAHoldEndsThoughItsNodeIsCreatedAgain",
-		old:  " || o.err == nil && o.v.stat.Czxid != n.zxid {", new: " {",
+		old:  " || o.err == nil && o.v.stat.Czxid != n.zxid:", new: ":",
+	},
+	{
+		promise: "When someone else deletes the node of a hold",
+		name:    "a hold does not ask again whose node it is", file: "framework/hold.go",
+		test: "TestAHoldAsksAgainWhoseNodeItIs",
+		old:  "case o.err != nil && !errors.Is(o.err, ErrSuspended):", new: "case false:",
 	},
 	{
 		promise: "Set, Create, Delete and Multi take effect at most once and do not",
