@@ -3,6 +3,7 @@ package lockstep_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"testing"
@@ -25,8 +26,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program runs a service that leads, on the server of its first argument. With a second argument it
-// does not end its work.
+// program runs a service that leads, on the server of its first argument, and serves its health. As
+// its second argument says, it ends its work at once, with its input, or never.
 func program() int {
 	client, err := framework.New(framework.Config{Servers: os.Args[1:2]})
 	if err != nil {
@@ -38,12 +39,15 @@ func program() int {
 			fmt.Println("leading")
 			<-ctx.Done()
 			fmt.Println("stopping")
-			if len(os.Args) > 2 {
+			switch os.Args[2] {
+			case "never":
 				select {}
+			case "with its input":
+				_, _ = io.Copy(io.Discard, os.Stdin)
 			}
 			return nil
 		}),
-	})
+	}, lockstep.WithHealth("127.0.0.1:0"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

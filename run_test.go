@@ -517,41 +517,50 @@ func TestProbes(t *testing.T) {
 	go func() {
 		result <- lockstep.Run(ctx, c, parts, lockstep.WithHealth("127.0.0.1:0"), lockstep.WithSignals())
 	}()
-	var address string
-	require.Eventually(t, func() bool {
-		found := regexp.MustCompile(`msg="serving health" address=(\S+)`).FindStringSubmatch(log.String())
-		if found != nil {
-			address = found[1]
-		}
-		return found != nil
-	}, time.Minute, time.Millisecond)
-	transport := &http.Transport{DisableKeepAlives: true}
-	get := func(page string) (int, string) {
-		answer, err := (&http.Client{Transport: transport}).Get("http://" + address + page)
-		if err != nil {
-			return 0, err.Error()
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(body)
-	}
-	require.Eventually(t, func() bool { status, _ := get("/readyz"); return status == http.StatusOK }, time.Minute,
-		time.Millisecond)
-	status, body := get("/livez")
+	address := healthAddress(t, &log)
+	require.Eventually(t, func() bool { status, _ := probe(t, address, "readyz"); return status == http.StatusOK },
+		time.Minute, time.Millisecond)
+	status, body := probe(t, address, "livez")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, "ok\n", body)
-	status, _ = get("/other")
+	status, _ = probe(t, address, "other")
 	require.Equal(t, http.StatusNotFound, status)
 	cancel()
 	require.NoError(t, <-result)
-	status, body = get("/livez")
+	status, body = probe(t, address, "livez")
 	require.Zero(t, status, body)
 
 	answer := httptest.NewRecorder()
 	new(lockstep.Health).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/probe/readyz", nil))
 	require.Equal(t, http.StatusServiceUnavailable, answer.Code)
 	require.Equal(t, "the service does not run\n", answer.Body.String())
+}
+
+// healthAddress waits until a service has logged where it serves its health.
+func healthAddress(t *testing.T, log *logtest.Buffer) (address string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		found := regexp.MustCompile(`"?serving health"? address=(\S+)`).FindStringSubmatch(log.String())
+		if found != nil {
+			address = found[1]
+		}
+		return found != nil
+	}, time.Minute, time.Millisecond)
+	return address
+}
+
+// probe gets a page of a service's health: its status and body, or 0 and the error.
+func probe(t *testing.T, address, page string) (status int, body string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + address + "/" + page)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text)
 }
 
 // TestEachRecipeIsAPart compiles a service of all recipes.

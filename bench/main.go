@@ -23,6 +23,7 @@
 //	S   -c clients that do nothing, or that wait for one lock, beside as many sessions of go-zookeeper: the writes that
 //	    the ensemble agrees on and the processor time of its servers, for -t; then the first and the second acquire of
 //	    -n clients
+//	J   -c clients with a session each join the line of one lock at once: how long it takes, and what it costs
 //	O   W1 and W2 by turns, without a telemetry provider, with providers that measure nothing, and with a reader in
 //	    memory: for -t each, and the ratio of each to the providers that measure nothing
 //	M   the memory that -c waiters of one client take
@@ -72,7 +73,7 @@ type settings struct {
 var workloads = map[string]func(settings) error{
 	"W0": rawRequests, "W1": uncontended, "W2": contended, "W3": contendedInProcess, "W4": convoyHandoffs,
 	"W5": takeover, "W6": queues, "W7": barrierRounds, "W8": readWrite, "R": workflowRuns, "T": ticks, "M": memory,
-	"S": idleClients, "O": telemetryOverhead,
+	"S": idleClients, "J": joins, "O": telemetryOverhead,
 }
 
 // members are the main functions of the processes that W3 and W5 start.
@@ -104,7 +105,7 @@ func parse(args []string) (s settings, err error) {
 	f.StringVar(&s.workload, "w", "W1", "workload: "+names())
 	f.IntVar(&s.c, "c", 0, "contenders of W2, W3 and O (default 32), waiters of W4 (default 1000) and M (default "+
 		"10000), consumers of W6 (default 8), members of W7 and R (default 8) and T (default 10), clients of S "+
-		"(default 1000)")
+		"and J (default 1000)")
 	f.IntVar(&s.n, "n", 0, "cycles of W0, W1 and R (default 3000), takeovers of W5 (default 20), items of W6 "+
 		"(default 1500 to 20000 by part), rounds of W7 (default 300), jobs of T (default 10000), acquiring clients "+
 		"of S (default 100)")
@@ -114,7 +115,8 @@ func parse(args []string) (s settings, err error) {
 	f.StringVar(&servers, "zk", "127.0.0.1:2181", "servers, host:port,host:port")
 	f.DurationVar(&s.session, "session", 10*time.Second, "session timeout (W5: default 30s)")
 	f.DurationVar(&s.span, "t", 10*time.Second,
-		"measured time of W2, W3, W8 and T, of the waiting runs of R, of each group of S, and of each kind of O")
+		"measured time of W2, W3, W8 and T, of the waiting runs of R, of each group of S, of each kind of O, and after "+
+			"the joins of J")
 	f.DurationVar(&s.warmup, "warmup", time.Second, "time before the measured time")
 	f.StringVar(&s.release, "release", "strict",
 		"when a release returns: strict (the server has deleted the node) or write (the deletion is sent)")

@@ -36,7 +36,7 @@ func measure(t *testing.T, args ...string) []map[string]any {
 	lines, err := runWorkload(t, args...)
 	require.NoError(t, err)
 	for _, r := range lines {
-		if args[1] != "M" && args[1] != "S" {
+		if args[1] != "M" && args[1] != "S" && args[1] != "J" {
 			require.Positive(t, r["p50_ms"])
 		}
 		require.Positive(t, r["n"])
@@ -198,6 +198,21 @@ func TestBarrierRounds(t *testing.T) {
 	w7 := measure(t, "-w", "W7", "-c", "3", "-n", "20")
 	require.Equal(t, map[string]any{"c": 3.0, "reuse": true}, w7[0]["params"])
 	require.Equal(t, 20.0, w7[0]["n"])
+}
+
+// TestJoins: each of the sessions lists the line once or more often, and the holder holds.
+func TestJoins(t *testing.T) {
+	j := measure(t, "-w", "J", "-c", "5", "-t", "1ms")
+	require.Len(t, j, 1)
+	require.Equal(t, true, j[0]["held"])
+	require.Positive(t, j[0]["answer_bytes_per_client"])
+	lists := 0.0
+	for op, n := range j[0]["requests_by_operation"].(map[string]any) {
+		if strings.HasPrefix(op, "list") {
+			lists += n.(float64)
+		}
+	}
+	require.GreaterOrEqual(t, lists, 1.0, "%v", j[0])
 }
 
 func TestMemory(t *testing.T) {

@@ -38,6 +38,9 @@ type result struct {
 	Writes    *float64 `json:"writes_per_client_s,omitempty"` // that the ensemble agreed on
 	ServerCPU *float64 `json:"server_cpu_ms_per_s,omitempty"` // of all servers; on Linux, if they run on this machine
 
+	AnswerBytes *int  `json:"answer_bytes_per_client,omitempty"`
+	Held        *bool `json:"held,omitempty"` // the holder of the line has kept its lease
+
 	Worst       *float64 `json:"max_ms,omitempty"`
 	Arming      *float64 `json:"watchdog_armed_p50_ms,omitempty"`    // from its start
 	WatchdogKiB *int     `json:"watchdog_rss_anon_kib,omitempty"`    // the most of one

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/framework"
 )
@@ -45,10 +46,12 @@ func (t traffic) plus(more traffic) traffic {
 	return sum
 }
 
-// requestCounter counts requests by operation when they are sent. A nil counter does not count.
+// requestCounter counts requests by operation when they are sent, and the bytes of their answers. A nil
+// counter does not count.
 type requestCounter struct {
-	mu     sync.Mutex
-	counts map[string]int
+	mu       sync.Mutex
+	counts   map[string]int
+	answered atomic.Int64 // bytes of answers, and of events of watches
 }
 
 func newRequestCounter() *requestCounter { return &requestCounter{counts: map[string]int{}} }
@@ -81,6 +84,12 @@ type countedConn struct {
 	sent      *requestCounter
 	rest      []byte // of the frame under way
 	connected bool   // the first frame is the session's and no request
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.sent.answered.Add(int64(n))
+	return n, err
 }
 
 // Write counts before it writes: the answer may arrive before the write returns.

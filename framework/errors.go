@@ -199,5 +199,6 @@ func (e ServerError) Error() string {
 	if e.Err == nil {
 		return e.Server + ": no answer yet"
 	}
-	return fmt.Sprintf("%s: %v", e.Server, e.Err)
+	// The error of a dial has the address, too: it says more only where Server is a name.
+	return e.Server + ": " + strings.TrimPrefix(e.Err.Error(), "dial tcp "+e.Server+": ")
 }

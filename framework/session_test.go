@@ -240,7 +240,7 @@ func TestCloseOnADeadLinkEnds(t *testing.T) {
 func TestConnectListsWhyEachServerFailed(t *testing.T) {
 	err := connectInVain(t, time.Second,
 		framework.Config{Servers: []string{"127.0.0.1:1", "no-such-host.invalid:2181"}},
-		"127.0.0.1:1: dial tcp 127.0.0.1:1", "no-such-host.invalid:2181: ")
+		"127.0.0.1:1: connect: ", "no-such-host.invalid:2181: ")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 

@@ -79,6 +79,9 @@ type Entry struct {
 	Trace map[string]string `json:"-"`
 	// Revoked reports that another client has asked the owner to release; see Revoke.
 	Revoked bool `json:"revoked,omitempty"`
+	// RevokedAt is when it has asked, by the servers' clock: the time of the latest write of the node's
+	// data, or the zero time if nobody has asked.
+	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	// Foreign reports that the data does not describe an owner: another library wrote it, or
 	// WithData.
 	Foreign bool `json:"foreign,omitempty"`
@@ -91,7 +94,7 @@ type Entry struct {
 // MarshalJSON adds "owner_base64" and "data_base64" for texts that are not UTF-8.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	type fields Entry
-	e.Since = reportjson.Time(e.Since)
+	e.Since, e.RevokedAt = reportjson.Time(e.Since), reportjson.Time(e.RevokedAt)
 	return json.Marshal(struct {
 		fields
 		OwnerBase64 []byte `json:"owner_base64,omitempty"`
@@ -109,7 +112,9 @@ func entryOf(node string, kind LockKind, data []byte, stat framework.Stat) Entry
 		e.Owner = printableExcerpt(data)
 		return e
 	}
-	e.Revoked = isRevoked(data)
+	if e.Revoked = isRevoked(data); e.Revoked {
+		e.RevokedAt = stat.Mtime.UTC()
+	}
 	o, ours := parseOwner(data)
 	if !ours {
 		e.Foreign, e.Data = true, printableExcerpt(data)

@@ -90,7 +90,7 @@ func TestARevokedHolderIsStillKnown(t *testing.T) {
 			require.Len(t, want, 1)
 			require.Equal(t, "a", want[0].Owner)
 			require.False(t, want[0].Revoked)
-			want[0].Revoked = true
+			want[0].Revoked, want[0].RevokedAt = true, time.Now().UTC()
 			require.NoError(t, locks.Revoke(t.Context(), b, want[0].Node))
 			require.Equal(t, want, inspect(t, b, at).Holders)
 			require.NoError(t, locks.Revoke(t.Context(), b, want[0].Node))
@@ -125,7 +125,10 @@ func TestAnOverwrittenOwnerIsWrittenBack(t *testing.T) {
 				default:
 					t.Fatal("nothing was written", at)
 				}
-				require.Equal(t, want, inspect(t, b, at).Holders)
+				got := inspect(t, b, at).Holders
+				require.WithinDuration(t, time.Now(), got[0].RevokedAt, timeout)
+				want[0].RevokedAt = got[0].RevokedAt
+				require.Equal(t, want, got)
 				require.True(t, asked(lease))
 			}
 			require.NoError(t, lease.Err())

@@ -22,7 +22,7 @@ const (
 	// that saw the holder, or from the Since of a finding that a former leader has recorded.
 	ProblemHold Problem = "long hold"
 	// ProblemSilent: an operator has asked a holder to release the lock (locks.Revoke), and it
-	// still holds.
+	// still holds, for longer than WithSilentHolder allows.
 	ProblemSilent Problem = "silent holder"
 	// ProblemOrphan: a node in a lock's line belongs to no session, so the servers will not delete
 	// it.
@@ -121,7 +121,8 @@ type Finding struct {
 	// runs it is the path of the Workflows and the id of the run that the text names.
 	Node string `json:"node,omitempty"`
 	// Since is when the problem began, as far as a scan can tell, or the zero time: for
-	// ProblemWaiters when the first waiter joined, for ProblemOrphan when the node was created, for
+	// ProblemWaiters when the first waiter joined, for ProblemSilent when the operator has asked, for
+	// ProblemOrphan when the node was created, for
 	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
 	// for ProblemDeadlock when the request has begun that comes first in the text, by its own clock, for
 	// ProblemFailedRuns when the first of the runs has failed, for ProblemUntakenRun when the record of the

@@ -135,8 +135,8 @@ func (w *lockScanner) findFaults(l *scanResult, r *locks.Report) {
 		}
 	}
 	for _, e := range r.Holders {
-		if e.Revoked {
-			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node},
+		if e.Revoked && l.at.Sub(e.RevokedAt) > w.settings.silentHolder {
+			l.addFinding(Finding{Problem: ProblemSilent, Path: r.Path, Node: e.Node, Since: e.RevokedAt},
 				"an operator has asked %s to release the lock, and it still holds", describeEntry(e))
 		}
 	}

@@ -106,7 +106,8 @@ func TestFaultyLines(t *testing.T) {
 		w.put(m, contender("/app/silent", 1), "__REVOKE__", framework.Ephemeral)
 		w.put(m, contender("/app/mixed", 1), "", framework.Ephemeral)
 		w.put(m, "/app/mixed/_c_00000002-0000-4000-8000-000000000000-latch-0000000002", "x", framework.Ephemeral)
-		w.watch("x")
+		time.Sleep(time.Second)
+		w.watch("x", monitor.WithSilentHolder(1))
 		w.scans(1)
 		require.Equal(t, []string{"x begins silent holder /app/silent", "x begins orphan /app/orphan",
 			"x begins mixed kinds /app/mixed"}, w.news())
@@ -116,6 +117,37 @@ func TestFaultyLines(t *testing.T) {
 		w.scans(2)
 		require.Equal(t, []string{"x ends silent holder /app/silent", "x ends orphan /app/orphan",
 			"x ends mixed kinds /app/mixed"}, w.news())
+	})
+}
+
+// TestAHolderThatWasJustAskedIsNotSilent: it may end its work first, for as long as WithSilentHolder
+// says.
+func TestAHolderThatWasJustAskedIsNotSilent(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m, operator := w.member("app"), w.member("operator")
+		lease, err := locks.NewMutex(m.Client, "/app/lock").Lock(t.Context())
+		require.NoError(t, err)
+		found := func(opts ...monitor.Option) []monitor.Finding {
+			report, err := monitor.Check(t.Context(), operator.Client, "/app", opts...)
+			require.NoError(t, err)
+			return report.Findings
+		}
+		time.Sleep(time.Hour) // the bound counts from the request, and not from the grant
+		require.NoError(t, locks.Revoke(t.Context(), operator.Client, lease.Node()))
+		asked := time.Now()
+		require.Empty(t, found())
+		time.Sleep(time.Until(asked.Add(time.Minute)))
+		require.Empty(t, found())
+		time.Sleep(time.Second)
+		silent := found()
+		require.Len(t, silent, 1)
+		require.Equal(t, monitor.ProblemSilent, silent[0].Problem)
+		require.WithinDuration(t, asked, silent[0].Since, time.Second)
+		require.Empty(t, found(monitor.WithSilentHolder(time.Hour)))
+		require.NoError(t, locks.Revoke(t.Context(), operator.Client, lease.Node())) // again: nothing changes
+		require.Len(t, found(), 1)
+		require.NoError(t, lease.Release(t.Context()))
+		require.Empty(t, found())
 	})
 }
 

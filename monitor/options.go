@@ -20,6 +20,7 @@ type settings struct {
 	endAfter        int // scans in a row
 	waiters         int
 	longHold        time.Duration
+	silentHolder    time.Duration
 	failedRuns      int
 	oldItem         time.Duration
 	failingItem     int
@@ -38,7 +39,8 @@ type settings struct {
 
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
-		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute, failedRuns: 1,
+		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute,
+		silentHolder: time.Minute, failedRuns: 1,
 		oldItem:     time.Hour,
 		failingItem: DefaultFailingItem, heldItem: DefaultHeldItem, untakenRun: 5 * time.Minute,
 		growthScans: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
@@ -91,6 +93,12 @@ func WithWaiters(n int) Option {
 // WithLongHold sets how long a lock may be held while others wait for it. Default 5 minutes.
 func WithLongHold(d time.Duration) Option {
 	return atLeast("WithLongHold", d, 1, func(s *settings) { s.longHold = d })
+}
+
+// WithSilentHolder sets how long a holder may go on after an operator has asked it to release the
+// lock. Default 1 minute. Set it to the time that your holders need to end their work.
+func WithSilentHolder(d time.Duration) Option {
+	return atLeast("WithSilentHolder", d, 1, func(s *settings) { s.silentHolder = d })
 }
 
 // WithFailedRuns makes scheduler.ProblemFailed a finding only when the latest n ended runs of the

@@ -13,10 +13,11 @@ type Settings struct {
 	Interval *time.Duration
 	// BeginAfter and EndAfter are the scans of WithHysteresis.
 	BeginAfter, EndAfter *int
-	// Waiters, LongHold, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters, FailedWorkflows,
-	// UntakenRun and SessionBytes are the thresholds of the options of these names.
+	// Waiters, LongHold, SilentHolder, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters,
+	// FailedWorkflows, UntakenRun and SessionBytes are the thresholds of the options of these names.
 	Waiters         *int
 	LongHold        *time.Duration
+	SilentHolder    *time.Duration
 	FailedRuns      *int
 	OldItem         *time.Duration
 	FailingItem     *int
@@ -53,6 +54,7 @@ func WithSettings(given Settings) Option {
 		})
 		number(given.Waiters, WithWaiters)
 		duration(given.LongHold, WithLongHold)
+		duration(given.SilentHolder, WithSilentHolder)
 		number(given.FailedRuns, WithFailedRuns)
 		duration(given.OldItem, WithOldItem)
 		number(given.FailingItem, WithFailingItem)

@@ -243,7 +243,7 @@ func testExamination(t *testing.T) {
 		began <- struct{}{}
 		<-end
 		return []ui.Check{{Name: "quorum", OK: true, Text: "<b>three</b>"}, {Name: "clock", Text: "late",
-			Advice: "use NTP"}}, errors.New("lost <i>it</i>")
+			Advice: "use NTP"}, {Name: "acl", OK: true, Text: "open", Advice: "close it"}}, errors.New("lost <i>it</i>")
 	}))
 	require.Contains(t, text(t, s.get(t, "doctor")), "Nothing was examined yet")
 	require.Equal(t, http.StatusForbidden, s.post(t, "examine", nil, "Sec-Fetch-Site", "cross-site").StatusCode)
@@ -254,7 +254,8 @@ func testExamination(t *testing.T) {
 	close(end)
 	require.Equal(t, http.StatusSeeOther, (<-first).StatusCode)
 	body := text(t, s.get(t, "doctor"))
-	for _, want := range []string{"&lt;b&gt;three", "use NTP", "lost &lt;i&gt;it", "of 2 checks"} {
+	for _, want := range []string{"&lt;b&gt;three", "use NTP", "lost &lt;i&gt;it", "</dt><dd>1<small>of 3 checks",
+		">warning<", "close it"} {
 		require.Contains(t, body, want)
 	}
 	require.NotContains(t, body, "<b>three")

@@ -12,7 +12,7 @@ type Check struct {
 	Name   string `json:"check"`
 	OK     bool   `json:"ok"`
 	Text   string `json:"text"`
-	Advice string `json:"advice,omitempty"` // what to do, if it is not OK
+	Advice string `json:"advice,omitempty"` // what to do, if it is not OK; a Check that is OK and has one is a warning
 }
 
 // examination is the latest examination of the cluster. A visitor starts it, and all visitors see

@@ -118,13 +118,17 @@ func whoIsPermittedIsNamed(t *testing.T, s *stage, root string) {
 		s.withAuth("ann:secret").findings("acl", "/fixed"))
 }
 
-// findings are the texts of one of doctor's checks: what is wrong, or "ok".
+// findings are the texts of one of doctor's checks: what is wrong, "ok", or a warning.
 func (s *stage) findings(check string, args ...string) (found []string) {
 	s.t.Helper()
 	_, out, _ := s.run(append([]string{"doctor", "--json"}, args...)...)
 	for line := range strings.Lines(out) {
 		switch one := decode(s.t, line); {
 		case one["check"] != check:
+		case one["warning"] == true:
+			require.Equal(s.t, true, one["ok"])
+			require.NotEmpty(s.t, one["advice"])
+			found = append(found, "warning: "+one["text"].(string))
 		case one["ok"] == true:
 			found = append(found, "ok")
 		default:
@@ -134,13 +138,27 @@ func (s *stage) findings(check string, args ...string) (found []string) {
 	return found
 }
 
-// TestTheRootIsOpenOutOfTheBox: whoever comes with credentials is told what they do not protect.
+// TestTheRootIsOpenOutOfTheBox: whoever comes with credentials is told what they do not protect. A
+// script that waits for healthy servers goes on all the same.
 func TestTheRootIsOpenOutOfTheBox(t *testing.T) {
 	s := newStage(t).withAuth("ann:secret")
-	want := []string{"/: everybody may delete the nodes in it, write its data, change its ACL; its ACL has " +
-		"world:anyone: all"}
+	want := []string{"warning: /: everybody may delete the nodes in it, write its data, change its ACL; its ACL has " +
+		"world:anyone: all", "ok"}
 	require.Equal(t, want, s.findings("acl"))
 	require.Equal(t, want, s.findings("acl", "/"), "the servers' own directories are left out")
 	_, out, _ := s.run("doctor")
+	require.Contains(t, out, "warn  acl         /: everybody may")
 	require.Contains(t, out, "or give all clients a --root of their own")
+	code, wrong, all := s.diagnose()
+	require.Zero(t, code, all)
+	require.Empty(t, wrong)
+	code, wrong, all = s.diagnose("--strict")
+	require.Equal(t, 1, code, all)
+	require.Empty(t, wrong)
+
+	ann := connectAs(t, s, "/", "ann:secret", opened)
+	require.NoError(t, ann.Create(t.Context(), "/app", nil, framework.Persistent))
+	code, wrong, all = s.diagnose("--root", "/app")
+	require.Equal(t, 1, code, all)
+	require.Len(t, wrong, 1, "the root of its clients is for Lockstep to protect")
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 	"github.com/lockstep-go/lockstep/internal/testkit/testproc"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -106,6 +107,13 @@ type process struct {
 	cmd      *exec.Cmd
 	out, err string // files
 	ended    chan struct{}
+	terminal shownText // of startOnTerminal
+}
+
+// shownText is what a terminal shows.
+type shownText struct {
+	logtest.Buffer
+	whole chan struct{} // closed when the program has closed the terminal
 }
 
 // start starts lockstep.

@@ -53,6 +53,7 @@ type Monitor struct {
 	EndAfter        *int           `yaml:"endAfter"`
 	Waiters         *int           `yaml:"waiters"`
 	LongHold        *time.Duration `yaml:"longHold"`
+	SilentHolder    *time.Duration `yaml:"silentHolder"`
 	FailedRuns      *int           `yaml:"failedRuns"`
 	OldItem         *time.Duration `yaml:"oldItem"`
 	FailingItem     *int           `yaml:"failingItem"`

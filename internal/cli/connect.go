@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,10 +37,11 @@ type ConnectionFlags struct {
 	connectTimeout DurationFlag
 	SessionTimeout DurationFlag
 	JSON           bool
+	connecting     *atomic.Bool // until there is a session
 }
 
 func (c *ConnectionFlags) AddConnectionFlags(streams *Streams, cmd *cobra.Command) {
-	c.Streams = streams
+	c.Streams, c.connecting = streams, &atomic.Bool{}
 	f := cmd.Flags()
 	c.connectTimeout = DurationFlag(defaultConnectTimeout)
 	f.StringVar(&c.Servers, "zk", "", "the servers: host:port,host:port[/root] (default $LOCKSTEP_SERVERS, else "+
@@ -99,6 +101,8 @@ func (c *ConnectionFlags) ConnectClient(cmd *cobra.Command, further ...framework
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Duration(c.connectTimeout))
 	defer cancel()
+	c.connecting.Store(true)
+	defer c.connecting.Store(false)
 	client, err := framework.Connect(ctx, cfg, append(c.clientOptions(cmd), further...)...)
 	switch {
 	case err == nil:
@@ -128,11 +132,16 @@ func ConnectSilently(ctx context.Context, cmd *cobra.Command) (*framework.Client
 // clientOptions returns the options of a subcommand's client. A subcommand that holds something has
 // a watchdog, unless a flag turns it off.
 func (c *ConnectionFlags) clientOptions(cmd *cobra.Command) []framework.Option {
-	all := []framework.Option{framework.WithLogger(slog.New(PeopleLogHandler{Streams: c.Streams}))}
+	all := []framework.Option{framework.WithLogger(c.PeopleLogger(""))}
 	if wantsWatchdog(cmd) {
 		all = append(all, framework.WithWatchdog())
 	}
 	return all
+}
+
+// PeopleLogger returns the log of a subcommand's client, without one message.
+func (c *ConnectionFlags) PeopleLogger(unsaid string) *slog.Logger {
+	return slog.New(PeopleLogHandler{Streams: c.Streams, Unsaid: unsaid, Connecting: c.connecting})
 }
 
 // wantsWatchdog reports whether a subcommand holds something and no flag turns its watchdog off.
@@ -151,7 +160,7 @@ func holdsSomething(cmd *cobra.Command) bool {
 // session that others use.
 const KeepsNode = "keeps-node"
 
-// unreachableError lists each server with its cause, a line each.
+// unreachableError lists each server with its cause, a line each. lockstep doctor has examined them.
 func (c *ConnectionFlags) unreachableError(cmd *cobra.Command, err error) error {
 	reason := fmt.Sprintf("no session within %v", time.Duration(c.connectTimeout))
 	var failed *framework.ConnectError
@@ -162,13 +171,14 @@ func (c *ConnectionFlags) unreachableError(cmd *cobra.Command, err error) error 
 	case !errors.As(err, &failed):
 		return err
 	}
+	if cmd.Name() == "doctor" {
+		return ExitWith(ExitNoSession, errors.New(reason), "")
+	}
 	for _, s := range failed.Servers {
 		reason += "\n  " + s.Error()
 	}
 	hint := "name the servers with --zk or LOCKSTEP_SERVERS, or start one to try things: lockstep dev"
 	switch { // servers that were named
-	case cmd.Name() == "doctor":
-		hint = ""
 	case c.Servers != "":
 		hint = "see what is wrong with each server: lockstep doctor --zk " + ShellWord(c.Servers)
 	case os.Getenv(framework.EnvServers) != "":

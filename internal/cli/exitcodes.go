@@ -47,10 +47,11 @@ type exitMeaning struct {
 // exitMeanings are the codes and what they mean, in lines as the manual has them.
 var exitMeanings = []exitMeaning{
 	{1, `lock: not obtained under -n or -w (-E changes the code); check, doctor, jobs --check: there is
-a problem; locks --deadlocks: there is a deadlock; clean: a node could not be read or deleted;
-config diff: the values differ; config set, edit: the value has another version; queue put: the
-queue has had the id; members drain: the drain has failed; other commands: the time of -w is
-over, the queue is full or empty, there is nothing of that NAME, or the gate is up already`},
+a problem; doctor --strict: there is a warning; locks --deadlocks: there is a deadlock; clean: a
+node could not be read or deleted; config diff: the values differ; config set, edit: the value has
+another version; queue put: the queue has had the id; members drain: the drain has failed; other
+commands: the time of -w is over, the queue is full or empty, there is nothing of that NAME, or the
+gate is up already`},
 	{ExitDeadlock, `lock: a deadlock: the holder of the lock waits for a lock that is held around this command`},
 	{ExitUsage, `usage: a bad flag, name, schedule or duration`},
 	{ExitMismatch, `the NAME is used with another number of permits or members, or another order of the queue; it

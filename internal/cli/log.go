@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
@@ -17,7 +18,7 @@ import (
 // when the servers grant a shorter session timeout than the configured one. Each text is made of
 // the record's attributes.
 var plainWords = map[string]func(attributes map[string]string) string{
-	"no server can be used": func(a map[string]string) string {
+	outageBegins: func(a map[string]string) string {
 		line := "no server can be reached (" + a["servers"] + ")"
 		if left := a["holds_stand_for"]; left != "" {
 			line += ": holds last for another " + left
@@ -37,6 +38,9 @@ var plainWords = map[string]func(attributes map[string]string) string{
 			a["granted"], a["asked"], a["survived"])
 	},
 }
+
+// outageBegins is what the client warns of when it has tried all servers.
+const outageBegins = "no server can be used"
 
 // outageOver is what the client logs at the end of an outage, whose beginning it warns of. People
 // want to know both.
@@ -63,6 +67,9 @@ type PeopleLogHandler struct {
 	Streams *Streams
 	attrs   []slog.Attr
 	Unsaid  string // a message that is not printed: the command reports it itself
+	// Connecting says that there was no session yet. Then a warning does not name the servers: if they
+	// stay away, the command's error does.
+	Connecting *atomic.Bool
 }
 
 func (PeopleLogHandler) Enabled(_ context.Context, level slog.Level) bool {
@@ -90,7 +97,11 @@ func (p PeopleLogHandler) Handle(_ context.Context, r slog.Record) error {
 	if noValue {
 		return nil // the command itself says so
 	}
-	if inWords, ok := plainWords[r.Message]; ok {
+	inWords, known := plainWords[r.Message]
+	switch {
+	case r.Message == outageBegins && p.Connecting != nil && p.Connecting.Load():
+		line = "no server can be reached yet; lockstep goes on trying (--connect-timeout)"
+	case known:
 		line = inWords(attributes)
 	}
 	if r.Level < slog.LevelWarn {
@@ -102,7 +113,8 @@ func (p PeopleLogHandler) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (p PeopleLogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return PeopleLogHandler{p.Streams, append(p.attrs[:len(p.attrs):len(p.attrs)], attrs...), p.Unsaid}
+	p.attrs = append(p.attrs[:len(p.attrs):len(p.attrs)], attrs...)
+	return p
 }
 
 // WithGroup ignores groups: no record here has any.

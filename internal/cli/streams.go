@@ -39,6 +39,13 @@ func (s *Streams) PrintWarning(format string, args ...any) {
 		EscapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
+// NamedField is a field of PrintResult. On a terminal its name stands before the value. In a pipe the
+// value stands alone: programs know the fields by their order.
+type NamedField struct {
+	Name  string
+	Value any
+}
+
 // PrintResult prints a result: a line of fields separated by tabs, or JSON.
 func PrintResult(w io.Writer, asJSON bool, value any, fields ...any) error {
 	if asJSON {
@@ -49,9 +56,18 @@ func PrintResult(w io.Writer, asJSON bool, value any, fields ...any) error {
 		_, err = w.Write(line)
 		return err
 	}
+	file, isFile := w.(*os.File)
 	words := make([]string, len(fields))
 	for i, f := range fields {
-		words[i] = fmt.Sprint(f)
+		named, isNamed := f.(NamedField)
+		switch {
+		case !isNamed:
+			words[i] = fmt.Sprint(f)
+		case isFile && terminal.Is(file):
+			words[i] = fmt.Sprint(named.Name, " ", named.Value)
+		default:
+			words[i] = fmt.Sprint(named.Value)
+		}
 	}
 	_, err := fmt.Fprintln(w, strings.Join(words, "\t"))
 	return err

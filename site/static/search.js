@@ -29,7 +29,7 @@ function sectionsOf(pages) {
 
 // rank is lower for pages that few readers look for: reasons, tests, changes.
 const rank = (url) => /\/adr\//.test(url) ? 0.3
-  : /proof|docs\/curator|questions|CHANGELOG|CONTRIBUTING|architecture/.test(url) ? 0.4
+  : /proof|docs\/curator|questions|CHANGELOG|CONTRIBUTING|architecture|releasing/.test(url) ? 0.4
   : /guarantees|reference\/commands/.test(url) ? 0.7 : 1;
 
 // same reports whether a word of a page is a word of the query, another form of it (lock, locked), or has it within

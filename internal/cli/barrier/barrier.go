@@ -115,7 +115,8 @@ func (e *barrierEnter) takeRound(ctx context.Context, b *barrier.DoubleBarrier) 
 // runInRound runs the command in a round. Without a command it prints the round.
 func (e *barrierEnter) runInRound(ctx context.Context, round *barrier.Round) (int, error) {
 	if len(e.Command) == 0 {
-		return 0, cli.PrintResult(e.Out, e.JSON, roundJSON{e.Path, round.Number()}, e.Path, round.Number())
+		return 0, cli.PrintResult(e.Out, e.JSON, roundJSON{e.Path, round.Number()}, e.Path,
+			cli.NamedField{Name: "round", Value: round.Number()})
 	}
 	code, err := e.RunCommand(ctx, round.Context(), round.Number())
 	if errors.Is(err, procguard.ErrHoldLost) {

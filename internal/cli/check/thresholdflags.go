@@ -14,6 +14,7 @@ import (
 // thresholdFlags are the flags of check and monitor that say what is a finding.
 type thresholdFlags struct {
 	waiters         int
+	silentHolder    cli.DurationFlag
 	failedRuns      int
 	oldItem         cli.DurationFlag
 	failingItem     int
@@ -27,9 +28,10 @@ type thresholdFlags struct {
 
 func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 	t.oldItem, t.heldItem = cli.DurationFlag(time.Hour), cli.DurationFlag(monitor.DefaultHeldItem)
-	t.untakenRun = cli.DurationFlag(5 * time.Minute)
+	t.untakenRun, t.silentHolder = cli.DurationFlag(5*time.Minute), cli.DurationFlag(time.Minute)
 	f := cmd.Flags()
 	f.IntVar(&t.waiters, "waiters", 10, "a lock with more waiters is a finding")
+	f.Var(&t.silentHolder, "silent-holder", "a lock is a finding if its holder was asked to let go and has held for longer since")
 	f.IntVar(&t.failedRuns, "failed-runs", 1, "a job with so many failed runs in a row is a finding")
 	f.Var(&t.oldItem, "old-item", "a queue whose first item is older is a finding")
 	f.IntVar(&t.failingItem, "failing-item", monitor.DefaultFailingItem,
@@ -53,7 +55,8 @@ func (t *thresholdFlags) options() ([]monitor.Option, error) {
 		without = append(without, monitor.Problem(name))
 	}
 	return []monitor.Option{
-		monitor.WithWaiters(t.waiters), monitor.WithFailedRuns(t.failedRuns),
+		monitor.WithWaiters(t.waiters), monitor.WithSilentHolder(time.Duration(t.silentHolder)),
+		monitor.WithFailedRuns(t.failedRuns),
 		monitor.WithOldItem(time.Duration(t.oldItem)),
 		monitor.WithFailingItem(t.failingItem), monitor.WithHeldItem(time.Duration(t.heldItem)),
 		monitor.WithDeadLetters(t.deadLetters),

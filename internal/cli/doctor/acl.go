@@ -22,6 +22,7 @@ const maxACLs = 30
 
 // accessFindings are directories by what is wrong with their ACLs.
 type accessFindings struct {
+	top      []cli.NodeAccess // the servers' root if everybody may do harm there, as it is by default
 	open     []cli.NodeAccess // everybody may do harm, in spite of the client's credentials
 	lacking  []cli.NodeAccess // the client lacks permissions, and no credentials have them
 	withheld []cli.NodeAccess // the client lacks permissions that credentials have which it does not present
@@ -42,7 +43,10 @@ func (d *diagnoses) examineACLs(ctx context.Context, client *framework.Client, r
 			return err
 		}
 		read++
-		if len(cfg.Auth) > 0 && access.Everyone&harmfulPerms != 0 {
+		switch harmful := len(cfg.Auth) > 0 && access.Everyone&harmfulPerms != 0; {
+		case harmful && path == "/" && cfg.Root == "/":
+			f.top = append(f.top, access)
+		case harmful:
 			f.open = append(f.open, access)
 		}
 		if i == 0 || path == d.refusedIn || access.Lacks(neededPerms) == 0 {
@@ -84,13 +88,15 @@ func (d *diagnoses) directoriesToJudge(root string) []string {
 // printACLs prints one diagnosis for each kind of problem, about the first directory that has it.
 func (d *diagnoses) printACLs(cfg framework.Config, f accessFindings) (err error) {
 	const change = "change its ACL with setAcl of ZooKeeper's zkCli.sh"
-	if len(f.open) > 0 {
-		one, advice := f.open[0], change
-		if one.Path == "/" && cfg.Root == "/" {
-			advice += ", or give all clients a --root of their own that was made with an ACL"
-		}
-		err = d.bad("acl", advice, "%s%s: everybody may %s; its ACL has %s", one.Path, andMore(f.open),
-			harm(one.Everyone), one)
+	const open = "%s%s: everybody may %s; its ACL has %s"
+	if len(f.top) > 0 {
+		one := f.top[0]
+		err = d.warn("acl", change+", or give all clients a --root of their own that was made with an ACL", open,
+			one.Path, "", harm(one.Everyone), one)
+	}
+	if len(f.open) > 0 && err == nil {
+		one := f.open[0]
+		err = d.bad("acl", change, open, one.Path, andMore(f.open), harm(one.Everyone), one)
 	}
 	if len(f.withheld) > 0 && err == nil {
 		one := f.withheld[0]

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -21,7 +20,10 @@ import (
 )
 
 // doctorCommand is the subcommand that examines the servers and what is stored on them.
-type doctorCommand struct{ cli.ConnectionFlags }
+type doctorCommand struct {
+	cli.ConnectionFlags
+	strict bool
+}
 
 // Command is the subcommand of this package.
 func Command(streams *cli.Streams) *cobra.Command {
@@ -36,31 +38,37 @@ no session owns, nodes that other programs have written, and the ACLs of the roo
 uppermost directories: whether everybody may harm a client that has credentials, and which
 permissions this client lacks.
 
-Each line is a check. A problem is printed with what to do, and makes the exit code 1. doctor
-creates and deletes one ephemeral node to examine permissions and clock, and writes nothing else.`,
+Each line is a check. A problem is printed with what to do, and makes the exit code 1. A warning is printed
+with what to do, too; only with --strict it makes the exit code 1. There is one: everybody may harm the root of the
+servers, as it is in each ensemble whose administrator has not changed that. The exit code is 69 if no session could be
+opened. doctor creates and deletes one ephemeral node to examine permissions and clock, and writes nothing else.`,
 		Example: `  lockstep doctor
-  lockstep doctor /apps --zk zk1,zk2,zk3 --json`,
+  lockstep doctor /apps --zk zk1,zk2,zk3 --json
+  until lockstep doctor >/dev/null; do sleep 1; done     until the servers have restarted`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: cli.WithExitCodes(d.examine),
 	}
 	d.ConnectionFlags.AddConnectionFlags(streams, cmd)
+	cmd.Flags().BoolVar(&d.strict, "strict", false, "end with 1 for a warning, too")
 	return cmd
 }
 
 // diagnosis is the outcome of one check.
 type diagnosis struct {
-	Check  string `json:"check"`
-	OK     bool   `json:"ok"`
-	Text   string `json:"text"`
-	Advice string `json:"advice,omitempty"` // what to do; only if it is not OK
+	Check   string `json:"check"`
+	OK      bool   `json:"ok"`
+	Warning bool   `json:"warning,omitempty"` // it is OK, and should be changed all the same
+	Text    string `json:"text"`
+	Advice  string `json:"advice,omitempty"` // what to do, if it is not OK or a warning
 }
 
-// diagnoses prints diagnoses, or gives them to take, and counts the problems.
+// diagnoses prints diagnoses, or gives them to take, and counts problems and warnings.
 type diagnoses struct {
 	streams   *cli.Streams
 	json      bool
 	take      func(check string, ok bool, text, advice string) // instead of printing, or nil
 	wrong     int
+	warnings  int
 	refusedIn string // the directory in which a node could not be created and deleted, or ""
 
 	directories []string // the uppermost ones that the walk has found
@@ -75,6 +83,11 @@ func (d *diagnoses) bad(check, advice, format string, args ...any) error {
 	return d.print(diagnosis{Check: check, Text: fmt.Sprintf(format, args...), Advice: advice})
 }
 
+func (d *diagnoses) warn(check, advice, format string, args ...any) error {
+	d.warnings++
+	return d.print(diagnosis{Check: check, OK: true, Warning: true, Text: fmt.Sprintf(format, args...), Advice: advice})
+}
+
 func (d *diagnoses) print(one diagnosis) error {
 	if d.take != nil {
 		d.take(one.Check, one.OK, one.Text, one.Advice)
@@ -85,7 +98,10 @@ func (d *diagnoses) print(one diagnosis) error {
 	}
 	style := terminal.For(d.streams.Out)
 	mark := style.Green("ok   ")
-	if !one.OK {
+	switch {
+	case one.Warning:
+		mark = style.Yellow("warn ")
+	case !one.OK:
 		mark = style.Red("WRONG")
 	}
 	_, err := fmt.Fprintf(d.streams.Out, "%s %s %s\n", mark, style.Dim(fmt.Sprintf("%-11s", one.Check)),
@@ -114,8 +130,7 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.EndBySignal(ctx, err)
 	}
-	client, err := d.ConnectClient(cmd, framework.WithLogger(slog.New(cli.PeopleLogHandler{Streams: d.Streams,
-		Unsaid: cli.ShorterTimeout})))
+	client, err := d.ConnectClient(cmd, framework.WithLogger(d.PeopleLogger(cli.ShorterTimeout)))
 	if err != nil {
 		return cli.EndBySignal(ctx, err)
 	}
@@ -123,7 +138,7 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 	if err := out.examineWith(ctx, client, root, tick); err != nil {
 		return cli.EndBySignal(ctx, err)
 	}
-	if out.wrong > 0 {
+	if out.wrong > 0 || d.strict && out.warnings > 0 {
 		return cli.ExitSilently(cli.ExitFound)
 	}
 	return nil
@@ -145,7 +160,7 @@ func (d *diagnoses) examineWith(ctx context.Context, client *framework.Client, r
 }
 
 // Examine examines the servers of a client, and what is at and below root, as the command does. It
-// calls take with each diagnosis.
+// calls take with each diagnosis; one that is OK and has an advice is a warning.
 func Examine(ctx context.Context, client *framework.Client, root string,
 	take func(check string, ok bool, text, advice string)) error {
 	d := &diagnoses{take: take}
@@ -161,14 +176,22 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 	roles, versions := map[string]int{}, []string{}
 	var silent []string // those that do not report their roles
 	reached := 0
-	for _, address := range cfg.Servers {
-		a := askServer(ctx, cfg, address)
+	answers := askServers(ctx, cfg)
+	led := slices.ContainsFunc(answers, func(a serverAnswer) bool { return a.mode == "leader" })
+	for _, a := range answers {
+		address := a.address
 		switch {
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
+		case errors.Is(a.err, errNotServing) && led:
+			err = d.bad("server", "wait if it has just started; else its log says why: its disk is full, or it does not "+
+				"reach the others", "%s: %v: another server leads, and it has not joined it", address, a.err)
 		case errors.Is(a.err, errNotServing):
-			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log", "%s: %v",
-				address, a.err)
+			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log",
+				"%s: %v: it has no quorum", address, a.err)
+		case a.mode == "read-only":
+			err = d.bad("server", "start more of the ensemble's servers",
+				"%s: it serves reads only: it has no quorum; lockstep does not use it, since what it reads may be old", address)
 		case errors.Is(a.err, errHungUp):
 			reached++
 			silent = append(silent, address)
@@ -176,7 +199,7 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 				"limits those of one address; its log tells the cause", "%s: %v", address, a.err)
 		case a.err != nil:
 			err = d.bad("server", "start it, open the network to it, or remove it from --zk or LOCKSTEP_SERVERS",
-				"%s: %v", address, a.err)
+				"%v", framework.ServerError{Server: address, Err: a.err})
 		case a.mode == "":
 			reached++
 			silent = append(silent, address)
@@ -189,6 +212,12 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 				versions = append(versions, a.version)
 			}
 			tick = max(tick, a.tick)
+			if a.failures > 0 {
+				err = d.bad("server", "its log says which, such as \"No space left on device\": stop it, mend that, and "+
+					"start it again", "%s: %s, but errors that it cannot recover from have stopped it since its start: %d",
+					address, a.mode, a.failures)
+				break
+			}
 			err = d.good("server", "%s: %s, version %s, answers in %v, its requests took %s ms (min/avg/max)", address,
 				a.mode, a.version, a.roundTrip.Round(time.Microsecond), a.latency)
 		}

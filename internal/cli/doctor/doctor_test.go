@@ -3,6 +3,8 @@
 package doctor
 
 import (
+	"io"
+	"net"
 	"os"
 	"testing"
 
@@ -45,4 +47,69 @@ func TestDoctorTellsWhatObserversNeed(t *testing.T) {
 	require.Empty(t, adviceOnObservers(2, framework.Config{ObserverMasters: true}))
 	require.Contains(t, adviceOnObservers(2, framework.Config{}),
 		"2: if a server's zoo.cfg has observerMasterPort, set LOCKSTEP_OBSERVER_MASTERS=true")
+}
+
+// TestDoctorSaysWhyAServerDoesNotServe, by what it tells of itself and by what the others do.
+func TestDoctorSaysWhyAServerDoesNotServe(t *testing.T) {
+	const leads = "Zookeeper version: 3.8.0-5a02a05, built\nLatency min/avg/max: 0/1/2\nMode: leader\n"
+	const follows = "Zookeeper version: 3.8.0-${mvngit.commit.id}, built\nMode: follower\n"
+	const notServing = "This ZooKeeper instance is not currently serving requests\n"
+	const failures = "zk_server_state\tfollower\nzk_unrecoverable_error_count\t"
+	for _, c := range []struct {
+		says, mntr, other string
+		ok                bool
+		want              string
+	}{
+		{follows, failures + "0\n", leads, true, "follower, version 3.8.0, answers in "},
+		{follows, "mntr is not executed because it is not in the whitelist.\n", leads, true, "follower, version 3.8.0, "},
+		// with a full disk a server calls itself a follower, since it comes back again and again
+		{follows, failures + "2\n", leads, false, "follower, but errors that it cannot recover from have stopped it " +
+			"since its start: 2"},
+		{notServing, "", leads, false, "it answers, but serves no requests: another server leads, and it has not joined it"},
+		{notServing, "", notServing, false, "it answers, but serves no requests: it has no quorum"},
+		{"READ-ONLY mode; serving only read-only clients\nMode: read-only\n", "", notServing, false,
+			"it serves reads only: it has no quorum; lockstep does not use it"},
+		{"", "", leads, false, "it accepted the connection, and closed it without an answer"},
+	} {
+		first := answering(t, map[string]string{"srvr": c.says, "mntr": c.mntr})
+		second := answering(t, map[string]string{"srvr": c.other})
+		var texts []string
+		d := &diagnoses{take: func(check string, ok bool, text, advice string) {
+			if check == "server" {
+				texts = append(texts, text)
+				require.Equal(t, ok, advice == "")
+				require.True(t, len(texts) > 1 || ok == c.ok, text)
+			}
+		}}
+		_, err := d.examineServers(t.Context(), framework.Config{Servers: []string{first, second}})
+		require.NoError(t, err)
+		require.Len(t, texts, 2)
+		require.Contains(t, texts[0], first+": "+c.want)
+	}
+}
+
+// answering is the address of a server that answers these four-letter words, until the test ends.
+func answering(t *testing.T, answers map[string]string) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			word := make([]byte, 4)
+			_, _ = io.ReadFull(conn, word)
+			_, _ = io.WriteString(conn, answers[string(word)])
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-ended
+	})
+	return listener.Addr().String()
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -21,6 +23,7 @@ type serverAnswer struct {
 	latency   string // min/avg/max in milliseconds
 	roundTrip time.Duration
 	tick      time.Duration // 0 if unknown
+	failures  int           // how often an error has stopped it since its start; 0 if unknown
 	err       error
 }
 
@@ -30,11 +33,23 @@ const (
 )
 
 var (
-	errNotServing = errors.New("it answers, but serves no requests: it has no quorum")
+	errNotServing = errors.New("it answers, but serves no requests")
 	errHungUp     = errors.New("it accepted the connection, and closed it without an answer")
 )
 
-// askServer asks a server for its role, with the four-letter words srvr and conf.
+// askServers asks all servers at once.
+func askServers(ctx context.Context, cfg framework.Config) []serverAnswer {
+	answers := make([]serverAnswer, len(cfg.Servers))
+	var asking sync.WaitGroup
+	for i, address := range cfg.Servers {
+		asking.Go(func() { answers[i] = askServer(ctx, cfg, address) })
+	}
+	asking.Wait()
+	return answers
+}
+
+// askServer asks a server for its role with the four-letter word srvr, and for what it tells by conf
+// and mntr, which servers do not allow by default.
 func askServer(ctx context.Context, cfg framework.Config, address string) serverAnswer {
 	a := serverAnswer{address: address}
 	if !strings.Contains(address, ":") {
@@ -52,11 +67,14 @@ func askServer(ctx context.Context, cfg framework.Config, address string) server
 	}
 	fields := wordFields(text, ": ")
 	a.mode, a.latency = fields["Mode"], fields["Latency min/avg/max"]
-	a.version, _, _ = strings.Cut(fields["Zookeeper version"], ",")
+	a.version, _, _ = strings.Cut(fields["Zookeeper version"], "-") // and a commit
 	if text, err := sendWord(ctx, cfg, address, "conf"); err == nil {
 		if tick, err := time.ParseDuration(wordFields(text, "=")["tickTime"] + "ms"); err == nil {
 			a.tick = tick
 		}
+	}
+	if text, err := sendWord(ctx, cfg, address, "mntr"); err == nil {
+		a.failures, _ = strconv.Atoi(wordFields(text, "\t")["zk_unrecoverable_error_count"])
 	}
 	return a
 }
@@ -77,6 +95,9 @@ func sendWord(ctx context.Context, cfg framework.Config, address, word string) (
 	ctx, cancel := context.WithTimeout(ctx, srvrTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if hasHungUp(err) {
+		return "", errHungUp
+	}
 	if err != nil {
 		return "", err
 	}
@@ -92,14 +113,19 @@ func sendWord(ctx context.Context, cfg framework.Config, address, word string) (
 		}
 		conn = tls.Client(conn, secure)
 	}
-	if _, err := io.WriteString(conn, word); errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+	if _, err := io.WriteString(conn, word); hasHungUp(err) {
 		return "", errHungUp
 	} else if err != nil {
 		return "", err
 	}
 	answer, err := io.ReadAll(io.LimitReader(conn, maxSrvrAnswer))
-	if len(answer) == 0 && (err == nil || errors.Is(err, syscall.ECONNRESET)) {
+	if len(answer) == 0 && (err == nil || hasHungUp(err)) {
 		err = errHungUp
 	}
 	return string(answer), err
+}
+
+// hasHungUp reports whether an error, also of a dial, says that the server has closed the connection.
+func hasHungUp(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

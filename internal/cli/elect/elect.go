@@ -143,7 +143,8 @@ func (e *electCommand) serveTerm(ctx context.Context, term *election.Term) error
 // leadUntilSignal leads without a command until a signal comes.
 func (e *electCommand) leadUntilSignal(ctx context.Context, term *election.Term) error {
 	held := hold.Holding{Path: e.Path, ID: term.ID(), Token: term.Token(), Session: term.Session()}
-	if err := cli.PrintResult(e.Out, e.JSON, held, held.Path, held.Token); err != nil {
+	if err := cli.PrintResult(e.Out, e.JSON, held, held.Path,
+		cli.NamedField{Name: "token", Value: held.Token}); err != nil {
 		return err
 	}
 	select {
@@ -176,7 +177,8 @@ func (e *electCommand) printLeaders(ctx context.Context, watched *election.Elect
 			c.ID, c.Exact, c.Token, c.Term = &leader.ID, reportjson.ExactBytes(leader.ID), leader.Token, leader.Number
 			c.Metadata, shown = leader.Metadata, cli.QuoteName(leader.ID)
 		}
-		if err := cli.PrintResult(e.Out, e.JSON, c, c.Time, shown, c.Token, c.Term); err != nil {
+		if err := cli.PrintResult(e.Out, e.JSON, c, c.Time, shown, cli.NamedField{Name: "token", Value: c.Token},
+			cli.NamedField{Name: "term", Value: c.Term}); err != nil {
 			return err
 		}
 	}

@@ -193,7 +193,8 @@ func (l *lockCommand) printRevoked(lease *locks.Lease) <-chan struct{} {
 func (l *lockCommand) holdUntilSignal(ctx context.Context, lease *locks.Lease, held context.Context,
 	revoked <-chan struct{}) error {
 	what := hold.Holding{Path: l.Path, Token: lease.Token(), Session: lease.Session()}
-	if err := cli.PrintResult(l.Out, l.JSON, what, what.Path, what.Token); err != nil {
+	if err := cli.PrintResult(l.Out, l.JSON, what, what.Path,
+		cli.NamedField{Name: "token", Value: what.Token}); err != nil {
 		return err
 	}
 	select {

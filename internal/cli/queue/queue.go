@@ -228,7 +228,8 @@ func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge boo
 			return err
 		}
 		n++
-		if err := cli.PrintResult(q.Out, q.JSON, letter, cli.QuoteUnprintable(letter.Node), letter.Attempts,
+		if err := cli.PrintResult(q.Out, q.JSON, letter, cli.QuoteUnprintable(letter.Node),
+			cli.NamedField{Name: "attempts", Value: letter.Attempts},
 			fmt.Sprintf("%q", letter.LastError), cli.QuoteUnprintable(string(letter.Data))); err != nil {
 			return err
 		}

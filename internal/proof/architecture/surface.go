@@ -28,7 +28,7 @@ var budget = map[string]int{
 	"members":               51,
 	"redislock":             30,
 	"workflow":              122,
-	"monitor":               56,
+	"monitor":               57,
 	"ui":                    36,
 	"zktest":                98,
 	"framework/configfile":  6,

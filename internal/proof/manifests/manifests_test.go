@@ -4,20 +4,27 @@ package manifests
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-go/lockstep"
+	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 const directory = "../../../docs/operate/kubernetes"
@@ -200,54 +207,148 @@ func requireConfigured(t *testing.T, d deployment) {
 	require.Equal(t, c.Ports[0].Name, c.LivenessProbe.HTTPGet.Port)
 }
 
-// TestKubectlKnowsTheDeployments has kubectl decode them into the types of Kubernetes's API: nothing
-// may be lost on the way.
-func TestKubectlKnowsTheDeployments(t *testing.T) {
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("kubectl is not installed")
+// kubectlValidate has the schemas of Kubernetes, and needs no cluster (ADR 151).
+const kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"
+
+// TestManifestsFitTheSchemas of Kubernetes, and a field with a mistake in its name does not.
+func TestManifestsFitTheSchemas(t *testing.T) {
+	validate := func(dir string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), "nice", "go", "run", kubectlValidate, "--version", "1.30",
+			dir).CombinedOutput()
+		return string(out), err
 	}
-	for _, o := range objects(t) {
-		if o.Kind != "Deployment" {
-			continue
+	out, err := validate(directory)
+	require.NoError(t, err, out)
+	files, err := filepath.Glob(directory + "/*.yaml")
+	require.NoError(t, err)
+	require.Equal(t, len(files), strings.Count(out, "OK"), out)
+	policy, err := os.ReadFile(directory + "/network.yaml")
+	require.NoError(t, err)
+	wrong := t.TempDir()
+	require.NoError(t, os.WriteFile(wrong+"/network.yaml", bytes.Replace(policy, []byte("policyTypes"),
+		[]byte("policyType"), 1), 0o600))
+	out, err = validate(wrong)
+	require.Error(t, err)
+	require.Contains(t, out, "spec.policyType: Invalid value: value provided for unknown field")
+}
+
+// pod is a replica of a service, run as its manifest says.
+type pod struct {
+	health  lockstep.Health
+	sigterm context.CancelFunc
+	leads   chan struct{} // closed when it does
+	ended   chan error    // what lockstep.Run returns
+}
+
+// startPod starts a pod that takes some time to end its work as leader.
+func startPod(t *testing.T, zk *zktest.Server, name string, endsWork time.Duration) *pod {
+	m := zk.Member(t, name, framework.Config{SessionTimeout: 20 * time.Second})
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &pod{sigterm: cancel, leads: make(chan struct{}), ended: make(chan error, 1)}
+	work := func(ctx context.Context, _ *election.Term) error {
+		select {
+		case <-p.leads:
+		default:
+			close(p.leads)
 		}
-		text, err := yaml.Marshal(map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind,
-			"metadata": map[string]any{"name": o.Metadata.Name, "labels": o.Metadata.Labels}, "spec": &o.Spec})
-		require.NoError(t, err)
-		cmd := exec.CommandContext(t.Context(), kubectl, "set", "env", "--local", "-f", "-", "-o", "yaml", "ADDED=1")
-		cmd.Stdin = bytes.NewReader(text)
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		out, err := cmd.Output()
-		require.NoError(t, err, errs.String())
-		var want, got map[string]any
-		require.NoError(t, yaml.Unmarshal(text, &want))
-		require.NoError(t, yaml.Unmarshal(out, &got))
-		requireWithin(t, o.Metadata.Name, want, got)
+		<-ctx.Done()
+		time.Sleep(endsWork)
+		return nil
+	}
+	go func() {
+		p.ended <- lockstep.Run(ctx, m.Client, []lockstep.Part{lockstep.Lead(election.New(m.Client, "/billing"), work)},
+			lockstep.WithSignals(), lockstep.WithHealthState(&p.health))
+	}()
+	return p
+}
+
+// passes reports whether a probe succeeds now.
+func (p *pod) passes(one probe) bool {
+	answer := httptest.NewRecorder()
+	p.health.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, one.HTTPGet.Path, nil))
+	return answer.Code == http.StatusOK
+}
+
+// trips probes for a time, and reports whether the kubelet would have acted on the failures.
+func (p *pod) trips(one probe, during time.Duration) bool {
+	failures := 0
+	for end := time.Now().Add(during); time.Now().Before(end); {
+		if failures++; p.passes(one) {
+			failures = 0
+		}
+		if failures == one.FailureThreshold {
+			return true
+		}
+		time.Sleep(min(time.Duration(one.PeriodSeconds)*time.Second, time.Until(end)))
+	}
+	return false
+}
+
+// TestPodsEndAsTheManifestSays does what a kubelet does, in virtual time. A pod that is deleted is ready
+// until preStop is over, and not after that. It lives until its work has ended, and ends before the
+// kubelet kills it, also when its work does not end. Then the other pod leads at once.
+func TestPodsEndAsTheManifestSays(t *testing.T) {
+	d := deploymentOf(t, "billing")
+	c := d.Template.Spec.Containers[0]
+	for name, endsWork := range map[string]time.Duration{"in time": 25 * time.Second, "never": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				zk := zktest.Start(t)
+				p := startPod(t, zk, "billing-0", endsWork)
+				<-p.leads
+				synctest.Wait()
+				require.True(t, p.passes(c.ReadinessProbe))
+				standby := startPod(t, zk, "billing-1", 0)
+
+				killed := time.NewTimer(time.Duration(d.Template.Spec.TerminationGracePeriodSeconds) * time.Second)
+				preStop := time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
+				require.False(t, p.trips(c.ReadinessProbe, preStop), "it serves until nobody calls it any more")
+				p.sigterm()
+				synctest.Wait()
+				require.False(t, p.passes(c.ReadinessProbe))
+				var err error
+				for ended := false; !ended; time.Sleep(time.Second) {
+					synctest.Wait()
+					select {
+					case err = <-p.ended:
+						ended = true
+					case <-killed.C:
+						require.Fail(t, "the kubelet kills it")
+					default:
+						require.True(t, p.passes(c.LivenessProbe), "it still works")
+					}
+				}
+				require.Equal(t, endsWork == time.Hour, errors.Is(err, framework.ErrUnfinished), "%v", err)
+				require.Equal(t, endsWork == time.Hour, !p.passes(c.LivenessProbe))
+				select {
+				case <-standby.leads:
+				default:
+					require.Fail(t, "a second after the session was closed, nobody leads")
+				}
+				standby.sigterm()
+				require.NoError(t, <-standby.ended)
+				time.Sleep(endsWork) // so that no goroutine is left
+			})
+		})
 	}
 }
 
-// requireWithin requires that all of want is in got.
-func requireWithin(t *testing.T, path string, want, got any) {
-	t.Helper()
-	switch want := want.(type) {
-	case map[string]any:
-		for key, value := range want {
-			fields, ok := got.(map[string]any)
-			require.True(t, ok, path)
-			require.Contains(t, fields, key, path)
-			requireWithin(t, path+"."+key, value, fields[key])
-		}
-	case []any:
-		items, ok := got.([]any)
-		require.True(t, ok, path)
-		require.GreaterOrEqual(t, len(items), len(want), path)
-		for i := range want {
-			requireWithin(t, path, want[i], items[i])
-		}
-	default:
-		require.Equal(t, want, got, path)
-	}
+// TestTheAbsenceOfTheServersRestartsNoPod: it lives, and is not ready once its session may be over.
+func TestTheAbsenceOfTheServersRestartsNoPod(t *testing.T) {
+	c := deploymentOf(t, "billing").Template.Spec.Containers[0]
+	synctest.Test(t, func(t *testing.T) {
+		zk := zktest.Start(t)
+		p := startPod(t, zk, "billing-0", 0)
+		<-p.leads
+		zk.Freeze()
+		require.False(t, p.trips(c.ReadinessProbe, 10*time.Second), "the session may come back")
+		require.False(t, p.trips(c.LivenessProbe, 10*time.Minute))
+		require.False(t, p.passes(c.ReadinessProbe))
+		zk.Thaw()
+		require.Eventually(t, func() bool { return p.passes(c.ReadinessProbe) }, time.Minute, time.Second)
+		p.sigterm()
+		require.NoError(t, <-p.ended)
+	})
 }
 
 // TestUnits has systemd verify the units of the page.
@@ -277,6 +378,18 @@ func TestUnits(t *testing.T) {
 		require.NoError(t, err, string(out))
 		require.NotContains(t, string(out), "billing.service", "a warning")
 	}
+}
+
+// deploymentOf returns the Deployment with this name.
+func deploymentOf(t *testing.T, name string) (d deployment) {
+	t.Helper()
+	for _, o := range objects(t) {
+		if o.Kind == "Deployment" && o.Metadata.Name == name {
+			return decode[deployment](t, o)
+		}
+	}
+	require.Fail(t, "no Deployment "+name)
+	return d
 }
 
 // objects returns the objects of all manifests.
