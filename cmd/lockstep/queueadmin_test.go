@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -141,8 +140,7 @@ func TestItemIsTakenBackFromAConsumer(t *testing.T) {
 	s.ok("release", "/lockstep/queues/strict/lock", "--node", holder, "-y")
 }
 
-// TestItemsThatFailAgainAndAgainAreShown in lists that fit 80 columns, in JSON, and as a finding
-// with what to do next.
+// TestItemsThatFailAgainAndAgainAreShown in lists, in JSON, and as a finding with what to do next.
 func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 	s := newStage(t)
 	s.ok("queue", "put", "team-of-billing/mails", "bob", "--id", "order-17-of-a-customer-with-a-long-name",
@@ -153,10 +151,7 @@ func TestItemsThatFailAgainAndAgainAreShown(t *testing.T) {
 	}
 	list := s.ok("queue", "ls")
 	require.Regexp(t, `RETRIED  MOST ATTEMPTS`, list)
-	require.Regexp(t, `1 +2: order-1.*….*-long-name`, list)
-	for line := range strings.Lines(list) {
-		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
-	}
+	require.Regexp(t, `1 +2: order-17-of-a-customer-with-a-long-name\n`, list, "whole, to be copied")
 	one := decode(t, s.ok("queue", "ls", "--json"))
 	retried := one["retried"].(map[string]any)
 	require.Equal(t, []any{1.0, 2.0, "order-17-of-a-customer-with-a-long-name"},

@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -79,6 +81,30 @@ func TestNumbersAreNamedOnATerminal(t *testing.T) {
 		p.signal(syscall.SIGTERM)
 		require.Zero(t, p.wait())
 	}
+}
+
+// TestWideRowsGoOnInTheNextLineOfATerminal, with whole columns, and stay in one line in a pipe.
+func TestWideRowsGoOnInTheNextLineOfATerminal(t *testing.T) {
+	s := newStage(t)
+	s.start("lock", "deploy", "--", "sleep", "1000")
+	s.queue("/lockstep/locks/deploy", 1)
+	piped := strings.Split(s.ok("locks", "deploy"), "\n")
+	require.Regexp(t, `^ +OWNER .* NODE$`, piped[1])
+	require.Regexp(t, `^holds .*-lock-0000000000$`, piped[2])
+	shown := s.onTerminal("locks", "deploy")
+	require.Len(t, shown, 5)
+	for _, line := range shown {
+		require.LessOrEqual(t, utf8.RuneCountInString(withoutStyle(line)), 80)
+	}
+	require.Equal(t, "/lockstep/locks/deploy: mutex, 0 waiting", withoutStyle(shown[0]))
+	require.Regexp(t, `^ +OWNER .* SESSION$`, withoutStyle(shown[1]))
+	require.Regexp(t, `^    NODE$`, withoutStyle(shown[2]))
+	require.Regexp(t, `^    _c_.*-lock-0000000000$`, withoutStyle(shown[4]))
+}
+
+// withoutStyle is a text without the sequences that colour it.
+func withoutStyle(text string) string {
+	return regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
 }
 
 // TestCtrlCEndsTheProgramWithItsCommand: the terminal sends the signal to the command's process

@@ -53,10 +53,15 @@ func (t *Table) AddRow(row ...Cell) {
 	t.Rows = append(t.Rows, row)
 }
 
-// PrintTo writes the table, coloured if w is a terminal; nothing if there is nothing to show.
+// PrintTo writes the table, nothing if there is nothing to show. On a terminal it is coloured, and a row
+// that is wider than the terminal goes on in the next line, with its next column.
 func (t *Table) PrintTo(w io.Writer) error {
+	width := 0
+	if f, ok := w.(*os.File); ok {
+		width = terminal.Width(f)
+	}
 	var b strings.Builder
-	for _, line := range t.FormatLines(StyleFor(w)) {
+	for _, line := range t.formatWithin(StyleFor(w), width) {
 		b.WriteString(line + "\n")
 	}
 	_, err := fmt.Fprint(w, b.String())
@@ -81,17 +86,47 @@ func WriteFacts(b *strings.Builder, style terminal.Style, facts [][2]string) {
 }
 
 // FormatLines returns the title, the head and the rows as lines. Without a row there is no head.
-func (t *Table) FormatLines(style terminal.Style) (lines []string) {
+func (t *Table) FormatLines(style terminal.Style) (lines []string) { return t.formatWithin(style, 0) }
+
+// formatWithin is FormatLines for a terminal of this width, or of any width if it is 0.
+func (t *Table) formatWithin(style terminal.Style, width int) (lines []string) {
 	if t.Title != "" {
 		lines = append(lines, style.Bold(t.Title))
 	}
 	if len(t.Rows) > 1 {
-		widths := t.columnWidths()
+		parts := breakColumns(t.columnWidths(), width)
 		for _, row := range t.Rows {
-			lines = append(lines, formatRow(style, row, widths))
+			for i, part := range parts {
+				switch line := formatRow(style, row, part); {
+				case i == 0:
+					lines = append(lines, line)
+				case line != "":
+					lines = append(lines, strings.Repeat(" ", continued)+line)
+				}
+			}
 		}
 	}
 	return lines
+}
+
+// continued is the indentation of the lines in which a row goes on.
+const continued = 4
+
+// breakColumns returns the columns' widths for each line of a row: those of the columns in other lines
+// are 0. A column that is wider than the terminal has a line of its own.
+func breakColumns(widths []int, most int) (lines [][]int) {
+	line, used := make([]int, len(widths)), 0
+	for n, w := range widths {
+		if w == 0 {
+			continue
+		}
+		if used > 0 && most > 0 && used+w > most {
+			lines, line, used = append(lines, line), make([]int, len(widths)), continued
+		}
+		line[n] = w
+		used += w + 2
+	}
+	return append(lines, line)
 }
 
 // minFitted is the smallest width to which fitColumn shortens a column.

@@ -1,6 +1,10 @@
 package terminal
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/term"
+)
 
 // Style colours text, or leaves it as it is. The zero value is plain.
 type Style struct{ colour bool }
@@ -35,6 +39,15 @@ func (s Style) colorText(code, text string) string {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// Width is how many columns a terminal has, or 0 if f is none.
+func Width(f *os.File) int {
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // Is reports whether f is a terminal.

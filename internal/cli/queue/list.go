@@ -74,7 +74,6 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 			cli.PlainCell(cli.FormatCount(r.Delayed)),
 			cli.RedCell(cli.FormatCount(r.Dead)), RetriedCell(r.Retried), FailingCell(r), state)
 	}
-	t.FitColumn(5, lineWidth)
 	if err := t.PrintTo(streams.Out); err != nil {
 		return err
 	}
@@ -87,9 +86,6 @@ func listQueues(ctx context.Context, streams *cli.Streams, client *framework.Cli
 	}
 	return cli.ExitCodeOfPrinted(streams, unread)
 }
-
-// lineWidth is how wide the list of queues is at most, as far as possible.
-const lineWidth = 80
 
 // FailingCell tells how often the item was delivered that has come back most often, and which one
 // it is.
