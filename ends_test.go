@@ -107,7 +107,7 @@ func TestCallsThatRunUntilTheirContextEndsReturnNil(t *testing.T) {
 			return config.New(c, "/value", codec.Text(), config.WithDefault("")).Follow(ctx)
 		}),
 		"members.Follow": follow(func(ctx context.Context, c *framework.Client,
-		) iter.Seq2[*members.View, error] {
+		) iter.Seq2[members.View, error] {
 			return members.New(c, "/members").Follow(ctx)
 		}),
 		"registry.Follow": follow(func(ctx context.Context, c *framework.Client,

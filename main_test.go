@@ -47,7 +47,7 @@ func program() int {
 			}
 			return nil
 		}),
-	}, lockstep.WithHealth("127.0.0.1:0"))
+	}, lockstep.WithProbes("127.0.0.1:0"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

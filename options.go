@@ -62,11 +62,11 @@ func WithSignals(signals ...os.Signal) Option {
 	}
 }
 
-// WithHealth serves /livez and /readyz at an address, host:port or :port; see Health.
-func WithHealth(address string) Option {
+// WithProbes serves /livez and /readyz at an address, host:port or :port; see Health.
+func WithProbes(address string) Option {
 	return func(o *options) error {
 		if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-			return fmt.Errorf("WithHealth: %q: want host:port or :port", address)
+			return fmt.Errorf("WithProbes: %q: want host:port or :port", address)
 		}
 		o.address = address
 		return nil

@@ -203,7 +203,7 @@ func (s *service) drain(tasks []*drain.Task) error {
 	return errors.Join(append(s.errs, unfinished, closed)...)
 }
 
-// servePages serves the pages of WithHealth, until close is called.
+// servePages serves the pages of WithProbes, until close is called.
 func (s *service) servePages() (closePages func(), err error) {
 	if s.address == "" {
 		return func() {}, nil

@@ -473,8 +473,8 @@ func TestRefusedArguments(t *testing.T) {
 		"WithSignals: signal 0 is nil": func() error {
 			return lockstep.Run(t.Context(), c, good, lockstep.WithSignals(nil))
 		},
-		`WithHealth: "8080": want host:port or :port`: func() error {
-			return lockstep.Run(t.Context(), c, good, lockstep.WithHealth("8080"))
+		`WithProbes: "8080": want host:port or :port`: func() error {
+			return lockstep.Run(t.Context(), c, good, lockstep.WithProbes("8080"))
 		},
 		"WithHealthState: the Health is nil": func() error {
 			return lockstep.Run(t.Context(), c, good, lockstep.WithHealthState(nil))
@@ -493,7 +493,7 @@ func TestRefusedArguments(t *testing.T) {
 	require.Empty(t, zk.Sessions())
 }
 
-// TestProbes checks the pages that WithHealth serves.
+// TestProbes checks the pages that WithProbes serves.
 func TestProbes(t *testing.T) {
 	zk := zktest.Start(t)
 	c, err := framework.New(framework.Config{Servers: zk.Servers()},
@@ -505,7 +505,7 @@ func TestProbes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	parts := []lockstep.Part{lockstep.Go("work", untilEnd)}
-	require.ErrorContains(t, lockstep.Run(ctx, c, parts, lockstep.WithHealth(listener.Addr().String())),
+	require.ErrorContains(t, lockstep.Run(ctx, c, parts, lockstep.WithProbes(listener.Addr().String())),
 		"address already in use")
 
 	var log logtest.Buffer
@@ -515,7 +515,7 @@ func TestProbes(t *testing.T) {
 	require.NoError(t, err)
 	result := make(chan error)
 	go func() {
-		result <- lockstep.Run(ctx, c, parts, lockstep.WithHealth("127.0.0.1:0"), lockstep.WithSignals())
+		result <- lockstep.Run(ctx, c, parts, lockstep.WithProbes("127.0.0.1:0"), lockstep.WithSignals())
 	}()
 	address := healthAddress(t, &log)
 	require.Eventually(t, func() bool { status, _ := probe(t, address, "readyz"); return status == http.StatusOK },

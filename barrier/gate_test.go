@@ -112,7 +112,7 @@ func TestGateWithRevokedHolderRemainsAGate(t *testing.T) {
 		require.True(t, up(t, b))
 		report, err := barrier.Inspect(t.Context(), operator.Client, path)
 		require.NoError(t, err)
-		require.Equal(t, barrier.GateReport, report.Kind)
+		require.Equal(t, barrier.KindGate, report.Kind)
 		require.Equal(t, "a", report.RaisedBy.Owner)
 		for r, err := range barrier.List(t.Context(), operator.Client, "/") {
 			require.NoError(t, err)

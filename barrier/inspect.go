@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/stored"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -22,13 +23,16 @@ type Kind string
 
 // The kinds that Inspect tells apart.
 const (
-	// GateReport is a Gate that is up. One that is down has no node.
-	GateReport Kind = gateKind
-	// DoubleBarrierReport is a DoubleBarrier.
-	DoubleBarrierReport Kind = doubleKind
-	// LatchReport is a Latch.
-	LatchReport Kind = latchKind
+	// KindGate is a Gate that is up. One that is down has no node.
+	KindGate Kind = "gate"
+	// KindDoubleBarrier is a DoubleBarrier.
+	KindDoubleBarrier Kind = "double barrier"
+	// KindLatch is a Latch.
+	KindLatch Kind = "latch"
 )
+
+// kindTexts stay as they are when the texts that applications see change.
+var kindTexts = stored.Texts[Kind]{KindGate: gateKind, KindDoubleBarrier: doubleKind, KindLatch: latchKind}
 
 // Report describes a barrier as Inspect has read it. Times are the ensemble's.
 type Report struct {
@@ -92,9 +96,9 @@ const maxReads = 10
 // are not recognized. The error wraps framework.ErrNoNode if the path has no node, as for a gate
 // that is down, framework.ErrForeign if the node is no barrier, framework.ErrNewer, or
 // framework.ErrNoAuth.
-func Inspect(ctx context.Context, client *framework.Client, path string) (r *Report, err error) {
+func Inspect(ctx context.Context, client *framework.Client, path string) (r Report, err error) {
 	if err := recipe.CheckClientAndPath(client, path, "a barrier"); err != nil {
-		return nil, failure.Wrap("inspect", path, err)
+		return Report{}, failure.Wrap("inspect", path, err)
 	}
 	err = recipe.OnSession(ctx, client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, path); err != nil {
@@ -106,41 +110,41 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (r *Rep
 	return r, failure.Wrap("inspect", path, err)
 }
 
-func inspectOnSession(ctx context.Context, s *framework.Session, path string) (*Report, error) {
+func inspectOnSession(ctx context.Context, s *framework.Session, path string) (Report, error) {
 	for reads := 1; ; reads++ {
 		data, stat, err := s.Get(ctx, path)
 		if err != nil {
-			return nil, err
+			return Report{}, err
 		}
 		r, in, err := newReport(path, data, stat)
 		if err != nil {
-			return nil, err
+			return Report{}, err
 		}
 		switch r.Kind {
-		case DoubleBarrierReport:
+		case KindDoubleBarrier:
 			err = r.addMembers(ctx, s, stat, in)
-		case LatchReport:
+		case KindLatch:
 			err = r.addCounts(ctx, s)
 		}
 		switch {
 		case err == nil, errors.Is(err, recipe.ErrAgain) && reads == maxReads:
 			return r, nil
 		case !errors.Is(err, recipe.ErrAgain):
-			return nil, err
+			return Report{}, err
 		}
 	}
 }
 
 // newReport decodes a barrier's own node. in is the directory of a double barrier's members.
-func newReport(path string, data []byte, stat framework.Stat) (r *Report, in string, err error) {
-	r = &Report{Path: path}
+func newReport(path string, data []byte, stat framework.Stat) (r Report, in string, err error) {
+	r = Report{Path: path}
 	if address, err := netip.ParseAddr(string(data)); err == nil && stat.EphemeralOwner == 0 && stat.NumChildren == 0 {
-		r.Kind, r.RaisedBy = GateReport, newMember(path, nodeRecord{Owner: recipe.Owner{Host: address.String()}}, stat)
+		r.Kind, r.RaisedBy = KindGate, newMember(path, nodeRecord{Owner: recipe.Owner{Host: address.String()}}, stat)
 		return r, "", nil
 	}
 	var head nodeRecord
 	if _, err := recipe.Decode(data, recordVersion, &head); errors.Is(err, framework.ErrBadRecord) {
-		return nil, "", fmt.Errorf("%w: %s holds no barrier", errForeign, path)
+		return Report{}, "", fmt.Errorf("%w: %s holds no barrier", errForeign, path)
 	}
 	switch head.Kind {
 	case gateKind:
@@ -157,7 +161,7 @@ func newReport(path string, data []byte, stat framework.Stat) (r *Report, in str
 	default:
 		err = fmt.Errorf("%w: %s holds a %q and no barrier", errForeign, path, head.Kind)
 	}
-	r.Kind = Kind(head.Kind)
+	r.Kind = kindTexts.ValueOf(head.Kind)
 	return r, in, err
 }
 
@@ -265,9 +269,9 @@ const maxListed = 20_000
 // barrier that cannot be decoded (framework.ErrForeign, framework.ErrNewer), and goes on. Any other
 // error is the last: it wraps framework.ErrTooLarge when more than 20,000 nodes lie below root.
 // List leaves out the nodes beyond that number.
-func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[Report, error] {
 	everything := func([]string) bool { return true }
-	return func(yield func(*Report, error) bool) {
+	return func(yield func(Report, error) bool) {
 		var paths []string
 		var ended error // what has ended the search: it comes behind the nodes that were found before
 		for found, err := range recipe.Find(ctx, client, []string{root}, maxListed,
@@ -277,7 +281,7 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 				paths = append(paths, found.Path)
 			case !errors.Is(err, framework.ErrNoAuth):
 				ended = err
-			case !yield(nil, err):
+			case !yield(Report{}, err):
 				return
 			}
 		}
@@ -287,7 +291,7 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 			}
 		}
 		if ended != nil {
-			yield(nil, ended)
+			yield(Report{}, ended)
 		}
 	}
 }
@@ -297,10 +301,10 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 const maxListedAtOnce = 100
 
 // listBatch yields the reports on some paths. It returns false if List must end.
-func listBatch(ctx context.Context, client *framework.Client, paths []string, yield func(*Report, error) bool) bool {
+func listBatch(ctx context.Context, client *framework.Client, paths []string, yield func(Report, error) bool) bool {
 	nodes, err := recipe.GetMany(ctx, client, paths)
 	if err != nil {
-		yield(nil, failure.Wrap("list barriers", paths[0], err))
+		yield(Report{}, failure.Wrap("list barriers", paths[0], err))
 		return false
 	}
 	for i, node := range nodes {

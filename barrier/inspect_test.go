@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-func inspect(t *testing.T, c *framework.Client, path string) *barrier.Report {
+func inspect(t *testing.T, c *framework.Client, path string) barrier.Report {
 	t.Helper()
 	r, err := barrier.Inspect(t.Context(), c, path)
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestInspectTellsWhoIsInsideAndWhoWaits(t *testing.T) {
 		entering = append(entering, enter(t, t.Context(), b[1]))
 		synctest.Wait()
 		r := inspect(t, looker, path)
-		require.Equal(t, barrier.DoubleBarrierReport, r.Kind)
+		require.Equal(t, barrier.KindDoubleBarrier, r.Kind)
 		require.Equal(t, []string{"a", "b"}, owners(r.Waiting))
 		require.Equal(t, [4]int{3, 1, 0, 0}, [4]int{r.Needed, r.Missing, len(r.Inside), int(r.Rounds)})
 		require.NotZero(t, r.Waiting[0].Session)
@@ -92,7 +92,7 @@ func TestInspectTellsOfGatesAndLatches(t *testing.T) {
 		lease, err := g.Hold(t.Context())
 		require.NoError(t, err)
 		r := inspect(t, c, "/gates/held")
-		require.Equal(t, barrier.GateReport, r.Kind)
+		require.Equal(t, barrier.KindGate, r.Kind)
 		require.Equal(t, "a", r.RaisedBy.Owner)
 		require.Equal(t, w.session(w.member("b")).ID() != 0, r.RaisedBy.Session != 0)
 		require.NoError(t, lease.Release(t.Context()))
@@ -106,8 +106,8 @@ func TestInspectTellsOfGatesAndLatches(t *testing.T) {
 		l := barrier.NewLatch(c, "/latches/l", 2)
 		require.NoError(t, l.CountDown(t.Context(), "x"))
 		r = inspect(t, c, "/latches/l")
-		require.Equal(t, barrier.Report{Path: "/latches/l", Kind: barrier.LatchReport, Needed: 2, Missing: 1,
-			Counted: []string{"x"}}, *r)
+		require.Equal(t, barrier.Report{Path: "/latches/l", Kind: barrier.KindLatch, Needed: 2, Missing: 1,
+			Counted: []string{"x"}}, r)
 		require.NoError(t, l.CountDown(t.Context(), "y"))
 		r = inspect(t, c, "/latches/l")
 		require.True(t, r.Open)
@@ -162,8 +162,8 @@ func TestListFindsBarriers(t *testing.T) {
 			found[r.Path] = r.Kind
 		}
 		require.Equal(t, 1, broken)
-		require.Equal(t, map[string]barrier.Kind{"/apps/shop/gate": barrier.GateReport,
-			"/apps/latch": barrier.LatchReport, "/apps/in": barrier.DoubleBarrierReport}, found)
+		require.Equal(t, map[string]barrier.Kind{"/apps/shop/gate": barrier.KindGate,
+			"/apps/latch": barrier.KindLatch, "/apps/in": barrier.KindDoubleBarrier}, found)
 		cancel()
 		<-e.done
 	})
@@ -219,7 +219,7 @@ func TestListEndsWithTheErrorOfItsSearch(t *testing.T) {
 		cancel()
 		list := func(ctx context.Context) (errs []error) {
 			for r, err := range barrier.List(ctx, c, "/") {
-				require.Nil(t, r)
+				require.Zero(t, r)
 				errs = append(errs, err)
 			}
 			return errs

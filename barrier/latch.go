@@ -33,7 +33,7 @@ type Latch struct {
 
 // NewLatch returns a latch of so many counts at path, 1 to 1000 (less if the path is longer than
 // some 280 bytes, since one transaction resets it). It sends no request. The first call of a method
-// creates the nodes, also of Wait and Remaining. If an argument is invalid, every call returns an
+// creates the nodes, also of Wait and Missing. If an argument is invalid, every call returns an
 // error that says so.
 func NewLatch(client *framework.Client, path string, counts int) *Latch {
 	l := &Latch{client: client, path: path, size: counts}
@@ -339,9 +339,9 @@ func (l *Latch) deleteCounts(ctx context.Context, s *framework.Session, record l
 	return err
 }
 
-// Remaining returns the number of counts that are missing until the latch opens. It reads behind a
+// Missing returns the number of counts that are missing until the latch opens. It reads behind a
 // sync. The error wraps framework.ErrMismatch, framework.ErrForeign or framework.ErrNewer.
-func (l *Latch) Remaining(ctx context.Context) (n int, err error) {
+func (l *Latch) Missing(ctx context.Context) (n int, err error) {
 	err = l.onSessions(ctx, "look at", func(s *framework.Session, _ latchCount) error {
 		if err := s.Sync(ctx, l.by); err != nil {
 			return err

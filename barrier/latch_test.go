@@ -17,7 +17,7 @@ import (
 
 func remaining(t *testing.T, l *barrier.Latch) int {
 	t.Helper()
-	n, err := l.Remaining(t.Context())
+	n, err := l.Missing(t.Context())
 	require.NoError(t, err)
 	return n
 }

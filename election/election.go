@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -91,8 +92,8 @@ type Candidate struct {
 	Number int64 `json:"term,omitempty"`
 	// Since is when the term began, by the leader's clock. It is zero while Number is 0.
 	Since time.Time `json:"since,omitzero"`
-	// Metadata is how the candidate describes itself.
-	Metadata Metadata `json:"metadata,omitempty"`
+	// Metadata is how the candidate describes itself; see WithMetadata.
+	Metadata map[string]string `json:"metadata,omitempty"`
 	// Priority is that of WithPriority for a waiting candidate, and 0 for a leader.
 	Priority int `json:"priority,omitempty"`
 	// Trace is the trace context of the campaign that a leader has won, in the form of its
@@ -193,7 +194,7 @@ func (c *Candidate) addTermRecord(r termRecord) bool {
 	if r.Token != c.Token || r.Number == 0 {
 		return false
 	}
-	c.Number, c.Since, c.Metadata, c.Trace = r.Number, r.Since, r.Metadata.clone(), r.Trace
+	c.Number, c.Since, c.Metadata, c.Trace = r.Number, r.Since, maps.Clone(r.Metadata), r.Trace
 	return true
 }
 

@@ -89,7 +89,7 @@ func TestTransfersOnRealServers(t *testing.T) {
 		c, err := framework.Connect(ctx, cfg, framework.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
-		options := []election.Option{election.WithMetadata(election.Metadata{"i": cfg.Identity})}
+		options := []election.Option{election.WithMetadata(map[string]string{"i": cfg.Identity})}
 		if i == 0 {
 			options = append(options, election.WithPriority(1, 50*time.Millisecond))
 		}
@@ -101,9 +101,9 @@ func TestTransfersOnRealServers(t *testing.T) {
 					t.Error("two members lead")
 				}
 				defer running.Add(-1)
-				if err := term.Update(ctx,
-					election.Metadata{"i": term.ID(), "since": term.Since().String()}); err != nil && ctx.Err() == nil {
-					t.Errorf("update: %v", err)
+				if err := term.SetMetadata(ctx,
+					map[string]string{"i": term.ID(), "since": term.Since().String()}); err != nil && ctx.Err() == nil {
+					t.Errorf("set the metadata: %v", err)
 				}
 				n := led.Add(1)
 				if n >= terms && handed.Load() > terms/4 {

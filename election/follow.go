@@ -169,7 +169,7 @@ func (o *leaderObserver) yieldIfChanged(leader Candidate) error {
 	if leader.Node == "" {
 		yielded = nil
 	}
-	leader.Metadata = leader.Metadata.clone() // the reader may change what it gets
+	leader.Metadata = maps.Clone(leader.Metadata) // the reader may change what it gets
 	if !o.yield(yielded, nil) {
 		return failure.ErrLoopLeft
 	}

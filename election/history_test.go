@@ -34,7 +34,7 @@ func TestObserveAThousandLeaders(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 5 {
 			e := election.New(w.member(fmt.Sprint("m", i)).client, path,
-				election.WithMetadata(election.Metadata{"i": fmt.Sprint(i)}))
+				election.WithMetadata(map[string]string{"i": fmt.Sprint(i)}))
 			mine := rand.New(rand.NewPCG(6, uint64(i)))
 			all.Go(func() {
 				_ = e.Lead(ctx, func(ctx context.Context, term *election.Term) error {
@@ -164,7 +164,7 @@ func TestObserversOfAReignAskLittle(t *testing.T) {
 		synctest.Wait()
 		require.LessOrEqual(t, reads()-before, int64(5*observers+10))
 		before = reads()
-		require.NoError(t, next.Update(t.Context(), election.Metadata{"a": "b"}))
+		require.NoError(t, next.SetMetadata(t.Context(), map[string]string{"a": "b"}))
 		synctest.Wait()
 		require.LessOrEqual(t, reads()-before, int64(observers))
 		for _, s := range all {

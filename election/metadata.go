@@ -4,20 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
-// Metadata describes a candidate to others, such as its address and its version. Keys are not
-// empty, keys and values are UTF-8, and the whole is at most MaxMetadata as JSON.
-type Metadata map[string]string
-
 // MaxMetadata is how many bytes metadata may have, encoded as JSON.
 const MaxMetadata = 64 << 10
 
-func (m Metadata) check() error {
+func checkMetadata(m map[string]string) error {
 	if err := stored.CheckMetadata(m); err != nil {
 		return err
 	}
@@ -30,9 +25,6 @@ func (m Metadata) check() error {
 	}
 	return nil
 }
-
-// clone returns a copy that later changes of the caller do not reach.
-func (m Metadata) clone() Metadata { return maps.Clone(m) }
 
 // maxID bounds an id: a list of the candidates reads all ids.
 const maxID = 4 << 10

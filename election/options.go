@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/recipe"
@@ -17,7 +18,7 @@ type Option func(*electionConfig) error
 type electionConfig struct {
 	id       string
 	names    waitline.Kind // of the candidates' nodes
-	metadata Metadata
+	metadata map[string]string
 	priority int
 	stable   time.Duration
 	health   *healthCheck // or nil
@@ -50,14 +51,15 @@ func WithID(id string) Option {
 	}
 }
 
-// WithMetadata describes this candidate to others, while it waits and while it leads. Each term
-// begins with this metadata; see Term.Update.
-func WithMetadata(m Metadata) Option {
+// WithMetadata describes this candidate to others, such as with its address, while it waits and while
+// it leads. Keys are not empty, keys and values are UTF-8, and the whole has at most MaxMetadata
+// bytes. Each term begins with this metadata; see Term.SetMetadata.
+func WithMetadata(m map[string]string) Option {
 	return func(c *electionConfig) error {
-		if err := m.check(); err != nil {
+		if err := checkMetadata(m); err != nil {
 			return fmt.Errorf("WithMetadata: %w", err)
 		}
-		c.metadata = m.clone()
+		c.metadata = maps.Clone(m) // the caller may change its own
 		return nil
 	}
 }

@@ -374,7 +374,7 @@ func TestWritesOfALeaderThatSteppedDownFail(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for name, write := range map[string]func() error{
-			"Update": func() error { return term.Update(ctx, election.Metadata{"a": "b"}) },
+			"SetMetadata": func() error { return term.SetMetadata(ctx, map[string]string{"a": "b"}) },
 			"Multi": func() error {
 				_, err := a.client.Multi(ctx, term.Guard(), framework.CreateOp("/n", nil, framework.Persistent))
 				return err
@@ -395,7 +395,7 @@ func TestIdleCandidatesAskNothing(t *testing.T) {
 		got(t, leads)
 		for _, id := range []string{"b", "c", "d"} {
 			reigns(t.Context(), election.New(w.member(id).client, path, election.WithPriority(0, 0),
-				election.WithMetadata(election.Metadata{"a": "b"}),
+				election.WithMetadata(map[string]string{"a": "b"}),
 				election.WithHealth(func(context.Context) error { return nil }, time.Second)))
 		}
 		time.Sleep(time.Minute)
@@ -436,8 +436,8 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	for says, o := range map[string][]election.Option{
 		"WithID: the id is empty": {election.WithID("")},
 		"at most 65536": {
-			election.WithMetadata(election.Metadata{"a": strings.Repeat("x", 65<<10)})},
-		"key of \"x\" is empty": {election.WithMetadata(election.Metadata{"": "x"})},
+			election.WithMetadata(map[string]string{"a": strings.Repeat("x", 65<<10)})},
+		"key of \"x\" is empty": {election.WithMetadata(map[string]string{"": "x"})},
 		"-1 is not between":     {election.WithPriority(-1, 0)},
 		"1001 is not between":   {election.WithPriority(1001, 0)},
 		"-1s is not between":    {election.WithPriority(1, -time.Second)},

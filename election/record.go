@@ -17,12 +17,12 @@ const recordVersion = 1
 
 // termRecord is what a leader stores of its term at <path>~term.
 type termRecord struct {
-	Number   int64     `json:"number"` // counts the election's terms from 1
-	Token    int64     `json:"token"`  // of the term
-	Node     string    `json:"node"`   // the name of the leader's node
-	ID       string    `json:"id"`     // of the leader
-	Since    time.Time `json:"since"`  // when the term began, by the leader's clock
-	Metadata Metadata  `json:"metadata,omitempty"`
+	Number   int64             `json:"number"` // counts the election's terms from 1
+	Token    int64             `json:"token"`  // of the term
+	Node     string            `json:"node"`   // the name of the leader's node
+	ID       string            `json:"id"`     // of the leader
+	Since    time.Time         `json:"since"`  // when the term began, by the leader's clock
+	Metadata map[string]string `json:"metadata,omitempty"`
 	// Trace is the trace context of the campaign that won, in the form of the leader's propagators.
 	Trace map[string]string `json:"trace,omitempty"`
 
@@ -53,9 +53,9 @@ func (t termRecord) saysSame(u termRecord) bool {
 
 // waitingRecord is what a waiting candidate, or a request for a transfer, stores in its node.
 type waitingRecord struct {
-	ID       string   `json:"id"`
-	Metadata Metadata `json:"metadata,omitempty"`
-	StableMS int64    `json:"stable_ms,omitempty"` // of a preferred candidate, see WithPriority
+	ID       string            `json:"id"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	StableMS int64             `json:"stable_ms,omitempty"` // of a preferred candidate, see WithPriority
 }
 
 // decodeWaiting reads a waiting candidate's record. It reports false for data that is no record:

@@ -30,7 +30,7 @@ func TestTheRecordsOfEachReleaseAreRead(t *testing.T) {
 		term, err := decodeTerm([]byte(stored))
 		require.NoError(t, err)
 		require.Equal(t, termRecord{Number: 3, Token: 4711, Node: "_c_0-latch-0000000007", ID: "host-1", Since: since,
-			Metadata: Metadata{"address": "10.0.0.1:80"}, unknown: recipe.Unknown{}}, term)
+			Metadata: map[string]string{"address": "10.0.0.1:80"}, unknown: recipe.Unknown{}}, term)
 		written, err := term.encode()
 		require.NoError(t, err)
 		require.Equal(t, writtenTerm, string(written))
@@ -40,7 +40,7 @@ func TestTheRecordsOfEachReleaseAreRead(t *testing.T) {
 		want   waitingRecord
 	}{
 		{[]string{writtenWaiting, goldenWaiting},
-			waitingRecord{ID: "host-2", Metadata: Metadata{"zone": "b"}, StableMS: 30_000}},
+			waitingRecord{ID: "host-2", Metadata: map[string]string{"zone": "b"}, StableMS: 30_000}},
 		{[]string{writtenMember, goldenMember}, waitingRecord{ID: "host-3"}},
 	} {
 		for _, stored := range m.stored {

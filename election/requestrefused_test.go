@@ -16,14 +16,15 @@ import (
 // nodes there.
 func TestRefusedRequestForATransferFails(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		open := append(framework.CreatorOnly(), framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
+		open := append(framework.CreatorOnlyACL(),
+			framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
 		owner := config
 		owner.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
 		owner.ACL, owner.ParentACL = open, open
 		a, b := w.Member(w.t, "a", owner), w.Member(w.t, "b", owner)
 		term, err := election.New(a.Client, path).Campaign(t.Context())
 		require.NoError(t, err)
-		next := campaign(t, election.New(b.Client, path, election.WithMetadata(election.Metadata{"k": "v"})))
+		next := campaign(t, election.New(b.Client, path, election.WithMetadata(map[string]string{"k": "v"})))
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

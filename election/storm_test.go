@@ -39,7 +39,7 @@ func storm(t *testing.T, w *world, seed uint64) {
 				}
 				return nil
 			}, time.Second)},
-			{election.WithMaxTerm(time.Minute), election.WithMetadata(election.Metadata{"i": fmt.Sprint(i)})},
+			{election.WithMaxTerm(time.Minute), election.WithMetadata(map[string]string{"i": fmt.Sprint(i)})},
 			{election.WithStepDown(election.AtSuspended)},
 			{election.WithPriority(i, 0), election.WithMaxTerm(2 * time.Minute)},
 		}[i]
@@ -66,7 +66,7 @@ func storm(t *testing.T, w *world, seed uint64) {
 				if r.IntN(2) == 0 {
 					_ = term.TransferTo(ctx, fmt.Sprint("m", r.IntN(members)))
 				} else {
-					_ = term.Update(ctx, election.Metadata{"r": fmt.Sprint(r.Int())})
+					_ = term.SetMetadata(ctx, map[string]string{"r": fmt.Sprint(r.Int())})
 				}
 				return nil
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -113,7 +114,7 @@ func (t *Term) beginTerm(ctx context.Context) error {
 
 // recordAfter returns this term's record, to replace an old one. It keeps the fields of later
 // releases.
-func (t *Term) recordAfter(old termRecord, number int64, m Metadata) termRecord {
+func (t *Term) recordAfter(old termRecord, number int64, m map[string]string) termRecord {
 	_, name := znode.Split(t.Node())
 	return termRecord{Number: number, Token: t.Token(), Node: name, ID: t.ID(), Since: t.since, Metadata: m,
 		Trace: t.trace, unknown: old.unknown}
@@ -206,16 +207,16 @@ func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, ter
 	return nil
 }
 
-// Update replaces the leader's metadata. It writes only while the term stands: otherwise the error
+// SetMetadata replaces the leader's metadata. It writes only while the term stands: otherwise the error
 // is why the term ended. An error of ctx leaves open whether the metadata was written. The next
 // term begins with the metadata of WithMetadata.
-func (t *Term) Update(ctx context.Context, m Metadata) error {
-	err := m.check()
+func (t *Term) SetMetadata(ctx context.Context, m map[string]string) error {
+	err := checkMetadata(m)
 	if err == nil {
-		m = m.clone()
+		m = maps.Clone(m)
 		err = t.record.updateRecord(ctx, func(old termRecord) termRecord { return t.recordAfter(old, t.number, m) })
 	}
-	return failure.Wrap("update", t.path, err)
+	return failure.Wrap("set the metadata of", t.path, err)
 }
 
 // Resign ends the term's context, then deletes its node, so that the next candidate leads. It

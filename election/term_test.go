@@ -57,7 +57,7 @@ func TestATermIsCountedOnceWhateverReplyIsLost(t *testing.T) {
 		in(t, func(t *testing.T, w *world) {
 			a := w.member("a")
 			for n := range int64(4) { // the first creates the record
-				e := election.New(a.client, path, election.WithMetadata(election.Metadata{"n": "v"}))
+				e := election.New(a.client, path, election.WithMetadata(map[string]string{"n": "v"}))
 				synctest.Wait()
 				m.Path = map[bool]string{true: path + "~term"}[m.Op == zktest.OpGetData]
 				w.DropReply(1, m)
@@ -77,20 +77,20 @@ func TestAnUpdateIsWrittenBehindOneWhoseOutcomeNobodyAwaited(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
 		term := m.lead(t)
-		old, next := election.Metadata{"v": "old"}, election.Metadata{"v": "new"}
-		require.NoError(t, term.Update(t.Context(), old))
+		old, next := map[string]string{"v": "old"}, map[string]string{"v": "new"}
+		require.NoError(t, term.SetMetadata(t.Context(), old))
 		late := w.DelayReplies(2*time.Second,
 			zktest.Match{Op: zktest.OpMulti, Path: path + "~term", Func: zktest.Request.Writes})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, term.Update(ctx, next), context.DeadlineExceeded)
+		require.ErrorIs(t, term.SetMetadata(ctx, next), context.DeadlineExceeded)
 		late.Cancel()
 		time.Sleep(time.Minute)
 		var synced bool
 		stop := w.Observe(func(r zktest.Request) {
 			synced = synced || r.Op == zktest.OpMulti && !r.Writes()
 		})
-		require.NoError(t, term.Update(t.Context(), old))
+		require.NoError(t, term.SetMetadata(t.Context(), old))
 		stop()
 		require.True(t, synced, "the server may lag behind")
 		leader, err := m.Leader(t.Context())
@@ -148,37 +148,38 @@ func TestATermIsNotGrantedWithARecordThatCannotBeRead(t *testing.T) {
 func TestALeaderUpdatesItsMetadata(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
-		e := election.New(a.client, path, election.WithMetadata(election.Metadata{"address": "a:1"}))
+		e := election.New(a.client, path, election.WithMetadata(map[string]string{"address": "a:1"}))
 		term, err := e.Campaign(t.Context())
 		require.NoError(t, err)
 		require.Same(t, term, e.Term())
 		require.Nil(t, b.Term())
 		seen := watch(t.Context(), b.Election)
 		synctest.Wait()
-		require.Equal(t, election.Metadata{"address": "a:1"}, seen.last().Metadata)
+		require.Equal(t, map[string]string{"address": "a:1"}, seen.last().Metadata)
 		for i, drop := range []bool{false, true, false} {
 			if drop {
 				w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 			}
-			m := election.Metadata{"address": "a:2", "i": strings.Repeat("x", i)}
-			require.NoError(t, term.Update(t.Context(), m))
+			m := map[string]string{"address": "a:2", "i": strings.Repeat("x", i)}
+			require.NoError(t, term.SetMetadata(t.Context(), m))
 			synctest.Wait()
 			require.Equal(t, m, seen.last().Metadata)
 			require.EqualValues(t, 1, seen.last().Number)
 		}
 		before := w.Zxid()
-		require.NoError(t, term.Update(t.Context(), election.Metadata{"address": "a:2", "i": "xx"}))
+		require.NoError(t, term.SetMetadata(t.Context(), map[string]string{"address": "a:2", "i": "xx"}))
 		require.Equal(t, before, w.Zxid(), "nothing to write")
 		require.NoError(t, a.client.Delete(t.Context(), path+"~term", framework.AnyVersion))
-		require.NoError(t, term.Update(t.Context(), election.Metadata{"address": "a:3"}), "an operator has deleted it")
+		require.NoError(t, term.SetMetadata(t.Context(), map[string]string{"address": "a:3"}),
+			"an operator has deleted it")
 		leader, err := b.Leader(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, election.Metadata{"address": "a:3"}, leader.Metadata)
+		require.Equal(t, map[string]string{"address": "a:3"}, leader.Metadata)
 
-		require.ErrorContains(t, term.Update(t.Context(), election.Metadata{"": "x"}), "key")
+		require.ErrorContains(t, term.SetMetadata(t.Context(), map[string]string{"": "x"}), "key")
 		require.NoError(t, term.Resign(t.Context()))
 		require.Nil(t, e.Term())
-		require.ErrorIs(t, term.Update(t.Context(), nil), locks.ErrReleased)
+		require.ErrorIs(t, term.SetMetadata(t.Context(), nil), locks.ErrReleased)
 		tb := b.lead(t)
 		require.EqualValues(t, 2, tb.Number())
 		leader, err = b.Leader(t.Context())
@@ -193,7 +194,7 @@ func TestAnUpdateOfALeaderThatWasReplacedIsRefused(t *testing.T) {
 		term := a.lead(t)
 		require.NoError(t, b.client.Delete(t.Context(), term.Node(), framework.AnyVersion))
 		next := b.lead(t)
-		require.ErrorIs(t, term.Update(t.Context(), election.Metadata{"late": "x"}), framework.ErrNodeGone)
+		require.ErrorIs(t, term.SetMetadata(t.Context(), map[string]string{"late": "x"}), framework.ErrNodeGone)
 		leader, err := a.Leader(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, next.Token(), leader.Token)
@@ -209,14 +210,14 @@ func TestUpdatesDoNotWaitBeyondTheirContexts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		first := make(chan error)
-		go func() { first <- term.Update(t.Context(), election.Metadata{"n": "1"}) }()
+		go func() { first <- term.SetMetadata(t.Context(), map[string]string{"n": "1"}) }()
 		synctest.Wait()
 		began := time.Now()
-		require.ErrorIs(t, term.Update(ctx, election.Metadata{"n": "2"}), context.DeadlineExceeded)
+		require.ErrorIs(t, term.SetMetadata(ctx, map[string]string{"n": "2"}), context.DeadlineExceeded)
 		require.Equal(t, time.Second, time.Since(began))
 		a.link.Heal()
 		require.NoError(t, <-first)
-		require.NoError(t, term.Update(t.Context(), nil))
+		require.NoError(t, term.SetMetadata(t.Context(), nil))
 	})
 }
 
@@ -224,7 +225,7 @@ func TestCandidatesTellOfThemselvesWhileTheyWait(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		term := a.lead(t)
-		meta := election.Metadata{"address": "b:1"}
+		meta := map[string]string{"address": "b:1"}
 		e := election.New(b.client, path, election.WithMetadata(meta), election.WithPriority(0, 0))
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting := make(chan error)
@@ -260,7 +261,7 @@ func TestAWaitingCandidatesMetadataGoesOverIntoItsTerm(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, b := w.member("a"), w.member("b")
 		term := a.lead(t)
-		meta := election.Metadata{"address": "b:1"}
+		meta := map[string]string{"address": "b:1"}
 		won := campaign(t, election.New(b.client, path, election.WithMetadata(meta)))
 		require.Len(t, w.Children(path+"~waiting"), 1)
 		require.NoError(t, term.Resign(t.Context()))

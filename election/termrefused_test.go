@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/election"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -53,7 +52,7 @@ func TestAnUpdatePausesBetweenConflicts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		updated := make(chan error)
-		go func() { updated <- term.Update(ctx, election.Metadata{"k": "v"}) }()
+		go func() { updated <- term.SetMetadata(ctx, map[string]string{"k": "v"}) }()
 		var tries int
 		s, err := a.client.Session(t.Context())
 		require.NoError(t, err)

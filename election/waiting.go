@@ -31,7 +31,7 @@ type waitingGroup struct {
 // waitingCandidate is one candidate of a waiting group.
 type waitingCandidate struct {
 	id       string
-	metadata Metadata
+	metadata map[string]string
 	node     string
 	session  framework.SessionID
 	order    int64 // of joining

@@ -22,7 +22,7 @@ func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		private := config
 		private.Auth, private.ACL = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}},
-			framework.CreatorOnly()
+			framework.CreatorOnlyACL()
 		stranger, other := w.Member(w.t, "stranger", private), w.member("other").client
 		waiting := path + "~waiting"
 		require.NoError(t, other.MakeDirs(t.Context(), waiting))
@@ -39,18 +39,18 @@ func TestUnreadableWaitingNodesAreSkipped(t *testing.T) {
 		began, _ := reigns(t.Context(), a)
 		got(t, began)
 		b, _ := reigns(t.Context(),
-			election.New(w.member("b").client, path, election.WithMetadata(election.Metadata{"k": "b"})))
+			election.New(w.member("b").client, path, election.WithMetadata(map[string]string{"k": "b"})))
 		own := slices.DeleteFunc(w.Children(waiting), func(name string) bool { return slices.Contains(before, name) })
 		_, err := other.Set(t.Context(), znode.Join(waiting, own[0]), []byte(`{"v":7}`), framework.AnyVersion)
 		require.NoError(t, err)
 		c := election.New(w.member("c").client, path, election.WithPriority(5, time.Minute),
-			election.WithMetadata(election.Metadata{"k": "c"}))
+			election.WithMetadata(map[string]string{"k": "c"}))
 		preferred, _ := reigns(t.Context(), c)
 		all, err := a.Candidates(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "c"}, ids(t, a))
 		require.Empty(t, all[1].Metadata)
-		require.Equal(t, election.Metadata{"k": "c"}, all[2].Metadata)
+		require.Equal(t, map[string]string{"k": "c"}, all[2].Metadata)
 		require.Equal(t, 5, all[2].Priority)
 		require.Equal(t, 4, strings.Count(log.String(), "is skipped"), "once for each node")
 

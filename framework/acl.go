@@ -75,9 +75,9 @@ func (c Credential) GoString() string { return c.String() }
 // MarshalText hides the credential's data from encoders, such as slog's and encoding/json.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// Open gives all permissions to all clients: the default of a client without credentials.
-func Open() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
+// OpenACL gives all permissions to all clients: the default of a client without credentials.
+func OpenACL() []ACL { return []ACL{{PermAll, "world", "anyone"}} }
 
-// CreatorOnly gives all permissions to the creator of the node, and none to others: the default
+// CreatorOnlyACL gives all permissions to the creator of the node, and none to others: the default
 // of a client with credentials.
-func CreatorOnly() []ACL { return []ACL{{PermAll, "auth", ""}} }
+func CreatorOnlyACL() []ACL { return []ACL{{PermAll, "auth", ""}} }

@@ -30,7 +30,7 @@ func TestAnACLIsRead(t *testing.T) {
 		cfg := config
 		cfg.Root = "/team"
 		anyone := framework.ACL{Perms: framework.PermRead | framework.PermCreate, Scheme: "world", ID: "anyone"}
-		cfg.ACL = append(framework.CreatorOnly(), anyone)
+		cfg.ACL = append(framework.CreatorOnlyACL(), anyone)
 		owner := zk.Member(t, "owner", withAuth(cfg, "ann:secret"))
 		require.NoError(t, owner.MakeDirs(ctx, "/closed"))
 		require.NoError(t, owner.Create(ctx, "/readable", []byte("x"), framework.Persistent))
@@ -73,28 +73,28 @@ func TestAnACLIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)
 		cfg := config
-		cfg.ACL = framework.CreatorOnly()
+		cfg.ACL = framework.CreatorOnlyACL()
 		ann := zk.Member(t, "ann", withAuth(cfg, "ann:secret"))
 		bob := zk.Member(t, "bob", withAuth(cfg, "bob:secret"))
 		require.NoError(t, ann.Create(ctx, "/a", []byte("x"), framework.Persistent))
-		require.ErrorIs(t, bob.SetACL(ctx, "/a", framework.Open()), framework.ErrNoAuth)
+		require.ErrorIs(t, bob.SetACL(ctx, "/a", framework.OpenACL()), framework.ErrNoAuth)
 		_, _, err := bob.Get(ctx, "/a")
 		require.ErrorIs(t, err, framework.ErrNoAuth)
 
 		zk.DropReply(1, zktest.Match{Func: func(r zktest.Request) bool { return r.Op.String() == "setACL" }})
-		require.NoError(t, ann.SetACL(ctx, "/a", framework.Open()), "it is sent again")
+		require.NoError(t, ann.SetACL(ctx, "/a", framework.OpenACL()), "it is sent again")
 		data, _, err := bob.Get(ctx, "/a")
 		require.NoError(t, err)
 		require.Equal(t, "x", string(data))
-		require.NoError(t, bob.SetACL(ctx, "/a", framework.CreatorOnly()), "anyone may now")
+		require.NoError(t, bob.SetACL(ctx, "/a", framework.CreatorOnlyACL()), "anyone may now")
 		_, _, err = ann.Get(ctx, "/a")
 		require.ErrorIs(t, err, framework.ErrNoAuth)
 
 		require.ErrorIs(t, bob.SetACL(ctx, "/a", nil), framework.ErrInvalid)
 		require.ErrorIs(t, bob.SetACL(ctx, "/a", []framework.ACL{{Perms: 99, Scheme: "no", ID: "x"}}),
 			framework.ErrInvalid)
-		require.ErrorIs(t, bob.SetACL(ctx, "/none", framework.Open()), framework.ErrNoNode)
-		require.ErrorIs(t, bob.SetACL(ctx, "none", framework.Open()), framework.ErrInvalid)
+		require.ErrorIs(t, bob.SetACL(ctx, "/none", framework.OpenACL()), framework.ErrNoNode)
+		require.ErrorIs(t, bob.SetACL(ctx, "none", framework.OpenACL()), framework.ErrInvalid)
 	})
 }
 

@@ -84,7 +84,7 @@ type Config struct {
 	// Auth is presented to the servers on every connection.
 	Auth []Credential
 	// ACL is that of the nodes that the client creates, ParentACL that of the directories that
-	// MakeDirs and the recipes make. Default: Open without Auth, CreatorOnly with Auth.
+	// MakeDirs and the recipes make. Default: OpenACL without Auth, CreatorOnlyACL with Auth.
 	ACL, ParentACL []ACL
 	// TLS, when not nil, encrypts the connections. ServerName defaults to each server's host.
 	TLS *tls.Config
@@ -172,9 +172,9 @@ func (c Config) extraHeartbeats() int {
 
 func (c Config) defaultACL() []ACL {
 	if len(c.Auth) > 0 {
-		return CreatorOnly()
+		return CreatorOnlyACL()
 	}
-	return Open()
+	return OpenACL()
 }
 
 func invalidConfig(format string, args ...any) error {

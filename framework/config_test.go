@@ -59,12 +59,12 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	require.Equal(t, []string{"zk:2181", "zk2:99", "[::1]:2181"}, cfg.Servers)
 	require.Equal(t, 30*time.Second, cfg.SessionTimeout)
-	require.Equal(t, framework.Open(), cfg.ACL)
+	require.Equal(t, framework.OpenACL(), cfg.ACL)
 	require.NotEmpty(t, cfg.Identity)
 	require.Equal(t, "a\uFFFD", framework.Config{Identity: "a\xff"}.WithDefaults().Identity)
 	cfg = framework.Config{Servers: cfg.Servers, Auth: []framework.Credential{{Scheme: "digest"}}}.WithDefaults()
-	require.Equal(t, framework.CreatorOnly(), cfg.ACL)
-	require.Equal(t, framework.CreatorOnly(), cfg.ParentACL)
+	require.Equal(t, framework.CreatorOnlyACL(), cfg.ACL)
+	require.Equal(t, framework.CreatorOnlyACL(), cfg.ParentACL)
 }
 
 func TestObserverMastersFromTheEnvironment(t *testing.T) {

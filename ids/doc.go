@@ -1,6 +1,6 @@
 // Package ids makes numbers that are unique in a cluster: a [Sequence] gives numbers from reserved
 // blocks, and a [Worker] gives ids that consist of a time, a slot and a count. A [Counter] is a
-// number that many processes change. [NewName] makes unique names.
+// number that many processes change. [MakeName] makes unique names.
 //
 // # Guarantee
 //

@@ -14,16 +14,16 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Name is a name that no other call of NewName on the directory has returned.
+// Name is a name that no other call of MakeName on the directory has returned.
 type Name struct {
 	// Name is the prefix, followed by a number of ten digits, such as "worker-0000000007".
 	Name string
-	// Path is the path of the name's node. Delete the node when the name is no longer used; NewName
+	// Path is the path of the name's node. Delete the node when the name is no longer used; MakeName
 	// does not give the name again.
 	Path string
 }
 
-// NewName returns a name that is unique in a directory, and stores data in the name's node.
+// MakeName returns a name that is unique in a directory, and stores data in the name's node.
 //
 //	<dir>                              persistent: the servers count its children
 //	<dir>/_c_<uuid>-<prefix><number>   persistent: the name
@@ -35,7 +35,7 @@ type Name struct {
 // Not guaranteed: that there are no gaps. That a call creates one node only: if the session is lost
 // while a create has no answer, and the servers apply that create only after the call has looked
 // for its node on the next session, a second node stays, whose name no call returns. That names are
-// unique after the directory was deleted: the servers count from 0 again then. NewName creates the
+// unique after the directory was deleted: the servers count from 0 again then. MakeName creates the
 // directory as a persistent node. If you create it yourself, do not make it a container, which the
 // servers delete when it is empty.
 //
@@ -43,7 +43,7 @@ type Name struct {
 // framework.ErrClosed or framework.ErrNoAuth. A node without a user may stay after an error that
 // also wraps framework.ErrOutcomeUnknown, and after ErrExhausted if the error also wraps another
 // one, with which the delete of the node has failed.
-func NewName(ctx context.Context, client *framework.Client, dir, prefix string, data []byte) (Name, error) {
+func MakeName(ctx context.Context, client *framework.Client, dir, prefix string, data []byte) (Name, error) {
 	if err := recipe.CheckClientAndPath(client, dir, "a name"); err != nil {
 		return Name{}, failure.Wrap("make a name in", dir, err)
 	}
@@ -65,7 +65,7 @@ func NewName(ctx context.Context, client *framework.Client, dir, prefix string, 
 	return n.name, failure.Wrap("make a name in", dir, err)
 }
 
-// nameMaker is one call of NewName.
+// nameMaker is one call of MakeName.
 type nameMaker struct {
 	client      *framework.Client
 	dir, prefix string

@@ -533,7 +533,7 @@ func TestNamesAreUnique(t *testing.T) {
 				m := w.member(fmt.Sprint(i))
 				all.Go(func() {
 					for range 5 {
-						n, err := ids.NewName(t.Context(), m.Client, "/names/machines", "host-", []byte("x"))
+						n, err := ids.MakeName(t.Context(), m.Client, "/names/machines", "host-", []byte("x"))
 						require.NoError(t, err)
 						require.Regexp(t, `^host-\d{10}$`, n.Name)
 						require.Equal(t, "x", w.data(n.Path))
@@ -553,7 +553,7 @@ func TestNamesAreUnique(t *testing.T) {
 					framework.AnyVersion))
 			}
 			w.Reap()
-			n, err := ids.NewName(t.Context(), w.member("y").Client, "/names/machines", "host-", nil)
+			n, err := ids.MakeName(t.Context(), w.member("y").Client, "/names/machines", "host-", nil)
 			require.NoError(t, err)
 			require.False(t, names[n.Name], "an empty directory stays")
 		})
@@ -563,22 +563,22 @@ func TestNamesAreUnique(t *testing.T) {
 func TestNamesEndAfter2To31(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.member("a")
-		_, err := ids.NewName(t.Context(), m.Client, "/names", "", nil)
+		_, err := ids.MakeName(t.Context(), m.Client, "/names", "", nil)
 		require.NoError(t, err)
 		require.NoError(t, w.Number("/names", -2147483648))
-		_, err = ids.NewName(t.Context(), m.Client, "/names", "n", nil)
+		_, err = ids.MakeName(t.Context(), m.Client, "/names", "n", nil)
 		require.ErrorIs(t, err, ids.ErrExhausted)
 		require.Len(t, w.Children("/names"), 1, "the node without a user is deleted")
 		f := w.DropReply(1, zktest.Match{Op: zktest.OpDelete})
-		_, err = ids.NewName(t.Context(), m.Client, "/names", "n", nil)
+		_, err = ids.MakeName(t.Context(), m.Client, "/names", "n", nil)
 		f.Cancel()
 		require.ErrorIs(t, err, ids.ErrExhausted)
 		require.Len(t, w.Children("/names"), 1, "also when the reply to the delete is lost")
 		for _, dir := range []string{"", "/", "a"} {
-			_, err = ids.NewName(t.Context(), m.Client, dir, "n", nil)
+			_, err = ids.MakeName(t.Context(), m.Client, dir, "n", nil)
 			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
-		_, err = ids.NewName(t.Context(), m.Client, "/names", "a/b", nil)
+		_, err = ids.MakeName(t.Context(), m.Client, "/names", "a/b", nil)
 		require.ErrorIs(t, err, framework.ErrInvalid)
 		f = w.DropReply(1, zktest.Match{Op: zktest.OpMulti, Func: zktest.Request.Writes})
 		defer f.Cancel()
@@ -589,7 +589,7 @@ func TestNamesEndAfter2To31(t *testing.T) {
 			}
 		})
 		require.NoError(t, w.Number("/names", 5))
-		_, err = ids.NewName(ctx, m.Client, "/names", "n", nil)
+		_, err = ids.MakeName(ctx, m.Client, "/names", "n", nil)
 		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
 	})
 }

@@ -184,7 +184,7 @@ func TestNodesGetTheConfiguredACLs(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, w *world, kind exclusive) {
 		cfg := config
 		cfg.ACL = []framework.ACL{{Perms: framework.PermAll, Scheme: "ip", ID: "127.0.0.1"}}
-		cfg.ParentACL = append(framework.Open(), cfg.ACL...)
+		cfg.ParentACL = append(framework.OpenACL(), cfg.ACL...)
 		l := held(t, t.Context(), kind.make(w.zk.Member(t, "m", cfg).Client))
 		seen := map[zktest.Mode]bool{}
 		for _, n := range w.zk.Tree("/locks") {
@@ -298,7 +298,7 @@ func TestRefusedListLeavesNoNode(t *testing.T) {
 			in(t, func(t *testing.T, w *world) {
 				owner := config
 				owner.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("o:p")}}
-				owner.ParentACL = append(framework.CreatorOnly(),
+				owner.ParentACL = append(framework.CreatorOnlyACL(),
 					framework.ACL{Perms: perms, Scheme: "world", ID: "anyone"})
 				o := w.zk.Member(t, "owner", owner)
 				require.NoError(t, o.MakeDirs(t.Context(), path))

@@ -26,22 +26,29 @@ var (
 	ErrDeadlock = waitline.ErrDeadlock
 )
 
-// PermitsError is returned when a semaphore's members do not agree on the number of permits, or
-// when a call requests more permits than the limit. It wraps framework.ErrMismatch.
-type PermitsError struct {
+// MismatchError is returned when a Semaphore was made with another number of permits than the
+// semaphore has, or when a call requests more permits than it has. It wraps framework.ErrMismatch.
+type MismatchError struct {
 	// Path is the semaphore's path.
 	Path string
 	// Stored is how many permits the semaphore has, Given the number that does not fit.
 	Stored, Given int
+	// Requested says that a call has requested Given permits at once. Otherwise the Semaphore was
+	// made with Given.
+	Requested bool
 }
 
-func (e *PermitsError) Error() string {
-	return fmt.Sprintf("%v: %s has %d, %d were given; use %d, or change what is stored with SetLimit of a Semaphore that "+
-		"is made with %d", errStoredPermits, e.Path, e.Stored, e.Given, e.Stored, e.Stored)
+func (e *MismatchError) Error() string {
+	if e.Requested {
+		return fmt.Sprintf("%v: %s has %d, %d were requested; request at most %d, or raise the number with SetLimit",
+			errStoredPermits, e.Path, e.Stored, e.Given, e.Stored)
+	}
+	return fmt.Sprintf("%v: %s has %d, the Semaphore was made with %d; make it with %d, whose SetLimit also changes "+
+		"the number", errStoredPermits, e.Path, e.Stored, e.Given, e.Stored)
 }
 
 // Unwrap returns framework.ErrMismatch.
-func (e *PermitsError) Unwrap() error { return errStoredPermits }
+func (e *MismatchError) Unwrap() error { return errStoredPermits }
 
 // errUpgrade is ErrHeld of a read lease.
 var errUpgrade = failure.KindOf(ErrHeld, "a read lease cannot become a write lease")

@@ -20,9 +20,9 @@ import (
 // meanwhile are left out. The connected server answers, which may be a little behind the others.
 // The error wraps framework.ErrTooLarge if a directory has more than 250,000 children,
 // framework.ErrNoAuth or framework.ErrInvalid, or is that of ctx.
-func Inspect(ctx context.Context, client *framework.Client, path string) (*Report, error) {
+func Inspect(ctx context.Context, client *framework.Client, path string) (Report, error) {
 	if client == nil {
-		return nil, errors.New("inspect: the client is nil")
+		return Report{}, errors.New("inspect: the client is nil")
 	}
 	nodes := newBulkReader(client)
 	_, err := nodes.readAhead(ctx, []string{path})
@@ -38,7 +38,7 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 		err = i.readOthers(ctx)
 	}
 	if err != nil {
-		return nil, failure.Wrap("inspect", path, err)
+		return Report{}, failure.Wrap("inspect", path, err)
 	}
 	return i.report, nil
 }
@@ -47,7 +47,7 @@ func Inspect(ctx context.Context, client *framework.Client, path string) (*Repor
 type pathInspection struct {
 	nodes  *bulkReader
 	path   string
-	report *Report
+	report Report
 	left   int      // how many more nodes may be read
 	below  []string // children that are not part of the lock
 	others []string // the same in a semaphore's directories
@@ -55,7 +55,7 @@ type pathInspection struct {
 
 func newInspection(nodes *bulkReader, path string) *pathInspection {
 	// Lists are empty in JSON, not null.
-	r := &Report{Path: path, Kind: NoLock, Holders: []Entry{}, Waiters: []Entry{}}
+	r := Report{Path: path, Kind: NoLock, Holders: []Entry{}, Waiters: []Entry{}}
 	return &pathInspection{nodes: nodes, path: path, report: r, left: maxEntries}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // inspect looks at a path and checks what holds for every report.
-func inspect(t *testing.T, c *framework.Client, path string) *locks.Report {
+func inspect(t *testing.T, c *framework.Client, path string) locks.Report {
 	t.Helper()
 	r, err := locks.Inspect(t.Context(), c, path)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func inspect(t *testing.T, c *framework.Client, path string) *locks.Report {
 	require.NoError(t, err)
 	var back locks.Report
 	require.NoError(t, json.Unmarshal(text, &back))
-	require.Equal(t, *r, back, "a report can be written and read")
+	require.Equal(t, r, back, "a report can be written and read")
 	return r
 }
 
@@ -173,7 +173,7 @@ func TestInspectDeletedClaim(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		cfg := config
 		cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
-		cfg.ParentACL = framework.Open()
+		cfg.ParentACL = framework.OpenACL()
 		l, err := locks.NewClaim(w.zk.Member(t, "a", cfg).Client, path).Lock(t.Context())
 		require.NoError(t, err)
 		b := w.member("b")
@@ -191,7 +191,7 @@ func TestInspectWithoutPermission(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		cfg := config
 		cfg.Auth = []framework.Credential{{Scheme: "digest", Auth: []byte("a:secret")}}
-		cfg.ParentACL = framework.Open()
+		cfg.ParentACL = framework.OpenACL()
 		l := lock(t, w.zk.Member(t, "a", cfg).Client)
 		b := w.member("b").Client
 		r := inspect(t, b, path)
@@ -312,7 +312,7 @@ func TestInspectOnRealServers(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-func reportOf(ctx context.Context, t *testing.T, c *framework.Client, path string) *locks.Report {
+func reportOf(ctx context.Context, t *testing.T, c *framework.Client, path string) locks.Report {
 	t.Helper()
 	r, err := locks.Inspect(ctx, c, path)
 	require.NoError(t, err)

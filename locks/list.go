@@ -28,18 +28,18 @@ const maxList = 100_000
 // (framework.ErrNoAuth, framework.ErrTooLarge), and goes on. After any other error it ends, as it
 // does when it has looked at 100,000 nodes (framework.ErrTooLarge). It leaves out nodes that vanish
 // meanwhile, and perhaps those that are created meanwhile.
-func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[*Report, error] {
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[Report, error] {
 	return listUpTo(ctx, client, root, maxList)
 }
 
-func listUpTo(ctx context.Context, client *framework.Client, root string, most int) iter.Seq2[*Report, error] {
-	return func(yield func(*Report, error) bool) {
+func listUpTo(ctx context.Context, client *framework.Client, root string, most int) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
 		if client == nil {
-			yield(nil, errors.New("list: the client is nil"))
+			yield(Report{}, errors.New("list: the client is nil"))
 			return
 		}
 		l := &lockLister{client: client, queueItems: map[string]bool{}}
-		inspect := func(paths []string) ([]recipe.Visit[*Report], error) { return l.inspectMany(ctx, paths) }
+		inspect := func(paths []string) ([]recipe.Visit[Report], error) { return l.inspectMany(ctx, paths) }
 		for v, err := range recipe.Walk(ctx, "list", []string{root}, most, inspect) {
 			if err == nil {
 				err = failure.Wrap("list", v.Path, v.Err)
@@ -47,7 +47,7 @@ func listUpTo(ctx context.Context, client *framework.Client, root string, most i
 			switch {
 			case err != nil:
 				goesOn := errors.Is(v.Err, framework.ErrNoAuth) || errors.Is(v.Err, framework.ErrTooLarge)
-				if !yield(nil, err) || !goesOn {
+				if !yield(Report{}, err) || !goesOn {
 					return
 				}
 			case v.Found.Kind != NoLock && !yield(v.Found, nil):
@@ -64,17 +64,17 @@ type lockLister struct {
 }
 
 // inspectMany inspects the first of some paths together.
-func (l *lockLister) inspectMany(ctx context.Context, paths []string) ([]recipe.Visit[*Report], error) {
+func (l *lockLister) inspectMany(ctx context.Context, paths []string) ([]recipe.Visit[Report], error) {
 	nodes := newBulkReader(l.client)
 	prepared, err := nodes.readAhead(ctx, paths)
 	if err != nil {
 		return nil, err
 	}
-	visits := make([]recipe.Visit[*Report], prepared)
+	visits := make([]recipe.Visit[Report], prepared)
 	for n, path := range paths[:prepared] {
 		i := newInspection(nodes, path)
 		err := i.inspectPath(ctx)
-		visits[n] = recipe.Visit[*Report]{Found: i.report, Err: err, Below: i.below}
+		visits[n] = recipe.Visit[Report]{Found: i.report, Err: err, Below: i.below}
 		if l.queueItems[path] && i.report.Kind == NoLock {
 			visits[n].Below = nil // a long queue would use up the nodes to inspect, and hide the locks behind it
 		}

@@ -101,7 +101,7 @@ func (l *permitLimit) readRecord(ctx context.Context) (permitRecord, error) {
 func (l *permitLimit) parseRecord(data []byte, stat framework.Stat) (permitRecord, error) {
 	p, err := parsePermitRecord(data)
 	if err == nil && l.declared != p.Declared && l.declared != p.Permits {
-		err = &PermitsError{l.path, p.Permits, l.declared}
+		err = &MismatchError{Path: l.path, Stored: p.Permits, Given: l.declared}
 	}
 	p.version, p.created = stat.Version, stat.Czxid
 	return p, err
@@ -109,7 +109,7 @@ func (l *permitLimit) parseRecord(data []byte, stat framework.Stat) (permitRecor
 
 func (l *permitLimit) checkFits(p permitRecord, n int) error {
 	if n > p.Permits {
-		return &PermitsError{l.path, p.Permits, n}
+		return &MismatchError{Path: l.path, Stored: p.Permits, Given: n, Requested: true}
 	}
 	return nil
 }

@@ -196,8 +196,8 @@ func TestShrinkingBelowARequestRefusesIt(t *testing.T) {
 		a.ask("b", permitLocker(s, 3))
 		require.Equal(t, []string{"a"}, a.now())
 		require.NoError(t, s.SetLimit(t.Context(), 2))
-		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were given; " +
-			"use 2, or change what is stored with SetLimit of a Semaphore that is made with 2"}, a.now())
+		require.Equal(t, []string{"b: acquire /pools/a: number of permits: /pools/a has 2, 3 were requested; " +
+			"request at most 2, or raise the number with SetLimit"}, a.now())
 		a.release("a")
 		require.Empty(t, w.zk.Children(pool+"/locks"))
 	})
@@ -209,10 +209,10 @@ func TestMembersAgreeOnTheNumber(t *testing.T) {
 		l, err := locks.NewSemaphore(c, pool, 2).Lock(t.Context())
 		require.NoError(t, err)
 		_, err = locks.NewSemaphore(c, pool, 3).Lock(t.Context())
-		var p *locks.PermitsError
+		var p *locks.MismatchError
 		require.ErrorAs(t, err, &p)
-		require.Equal(t, locks.PermitsError{Path: pool, Stored: 2, Given: 3}, *p)
-		require.ErrorContains(t, err, "change what is stored with SetLimit of a Semaphore that is made with 2")
+		require.Equal(t, locks.MismatchError{Path: pool, Stored: 2, Given: 3}, *p)
+		require.ErrorContains(t, err, "has 2, the Semaphore was made with 3; make it with 2, whose SetLimit also changes the number")
 		require.NoError(t, l.Release(t.Context()))
 		require.NoError(t, locks.NewSemaphore(c, pool, 2).SetLimit(t.Context(), 3))
 		for _, n := range []int{2, 3} { // the members of before and of after
@@ -257,7 +257,7 @@ func TestBadNumbersOfPermits(t *testing.T) {
 			require.ErrorIs(t, err, framework.ErrInvalid)
 		}
 		_, err := locks.NewSemaphore(c, pool, 2).Acquire(t.Context(), 3)
-		require.ErrorContains(t, err, "/pools/a has 2, 3 were given")
+		require.ErrorContains(t, err, "/pools/a has 2, 3 were requested; request at most 2")
 		_, err = locks.NewSemaphore(c, "x", 2).Lock(t.Context())
 		require.ErrorIs(t, err, framework.ErrInvalid)
 		require.Empty(t, w.zk.Children(pool+"/locks"))

@@ -50,14 +50,14 @@ func TestMembersOnRealServers(t *testing.T) {
 		}()
 	}
 	// awaitAll waits until all watchers show a state.
-	awaitAll := func(what string, shows func(*members.View) bool) {
+	awaitAll := func(what string, shows func(members.View) bool) {
 		t.Helper()
 		for i, w := range watchers {
 			require.Eventually(t, func() bool { return w.failed() == nil && w.count() > 0 && shows(w.view()) },
 				time.Minute, time.Millisecond, "%s, on server %d", what, i)
 		}
 	}
-	find := func(v *members.View, id string) members.Member {
+	find := func(v members.View, id string) members.Member {
 		for _, m := range v.Members {
 			if m.ID == id {
 				return m
@@ -68,7 +68,7 @@ func TestMembersOnRealServers(t *testing.T) {
 
 	var drains atomic.Int32
 	release := make(chan struct{})
-	first, err := groups[0].Join(ctx, "a", members.Info{Version: "1.4", Metadata: members.Metadata{"zone": "x"}},
+	first, err := groups[0].Join(ctx, "a", members.Info{Version: "1.4", Metadata: map[string]string{"zone": "x"}},
 		members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
 			select {
 			case <-release:
@@ -82,7 +82,7 @@ func TestMembersOnRealServers(t *testing.T) {
 	dying, dyingClient := connect(1)
 	_, err = dying.Join(ctx, "b", members.Info{})
 	require.NoError(t, err)
-	awaitAll("both have joined", func(v *members.View) bool {
+	awaitAll("both have joined", func(v members.View) bool {
 		return len(v.Members) == 2 && find(v, "a").Info.Version == "1.4" && find(v, "a").Info.Metadata["zone"] == "x"
 	})
 
@@ -92,32 +92,32 @@ func TestMembersOnRealServers(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, find(view, "a").Info.Load, float64(load+1), "a list is behind a sync")
 	}
-	awaitAll("the last load", func(v *members.View) bool { return find(v, "a").Info.Load == 20 })
+	awaitAll("the last load", func(v members.View) bool { return find(v, "a").Info.Load == 20 })
 
 	require.NoError(t, groups[1].Cordon(ctx, "a", members.WithReason("new kernel")))
-	awaitAll("cordoned", func(v *members.View) bool {
+	awaitAll("cordoned", func(v members.View) bool {
 		return find(v, "a").State == members.Cordoned && find(v, "a").Cordon.Reason == "new kernel"
 	})
 	require.ErrorContains(t, first.Healthy(ctx), "the member is cordoned")
 	drained := make(chan error, 1)
 	go func() { drained <- groups[2].Drain(ctx, "a") }()
-	awaitAll("draining", func(v *members.View) bool { return find(v, "a").State == members.Draining })
+	awaitAll("draining", func(v members.View) bool { return find(v, "a").State == members.Draining })
 	require.Empty(t, drained, "its work has not ended")
 	close(release)
 	require.NoError(t, <-drained)
 	require.EqualValues(t, 1, drains.Load())
-	awaitAll("drained", func(v *members.View) bool { return find(v, "a").State == members.Drained })
+	awaitAll("drained", func(v members.View) bool { return find(v, "a").State == members.Drained })
 	require.NoError(t, groups[2].Uncordon(ctx, "a"))
-	awaitAll("back in service", func(v *members.View) bool {
+	awaitAll("back in service", func(v members.View) bool {
 		return find(v, "a").State == members.Active &&
 			len(v.Cordons) == 0
 	})
 	require.Eventually(t, func() bool { return first.Healthy(ctx) == nil }, time.Minute, time.Millisecond)
 
 	require.NoError(t, dyingClient.Close(ctx)) // its session ends
-	awaitAll("one has gone", func(v *members.View) bool { return len(v.Members) == 1 })
+	awaitAll("one has gone", func(v members.View) bool { return len(v.Members) == 1 })
 	require.NoError(t, first.Leave(ctx))
-	awaitAll("all have gone", func(v *members.View) bool { return len(v.Members) == 0 })
+	awaitAll("all have gone", func(v members.View) bool { return len(v.Members) == 0 })
 	cancel()
 	for _, w := range watchers {
 		<-w.done

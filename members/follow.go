@@ -16,11 +16,11 @@ import (
 // Inspect returns the group in its present state: it reads after a sync. If the group changes while
 // it is read, the states of two members may be of different moments. The error is that of ctx, or
 // wraps framework.ErrInvalid, framework.ErrClosed or framework.ErrNoAuth.
-func (g *Group) Inspect(ctx context.Context) (*View, error) {
+func (g *Group) Inspect(ctx context.Context) (View, error) {
 	if g.err != nil {
-		return nil, failure.Wrap("list members of", g.path, g.err)
+		return View{}, failure.Wrap("list members of", g.path, g.err)
 	}
-	var view *View
+	var view View
 	err := recipe.OnSession(ctx, g.client, func(s *framework.Session) error {
 		if err := s.Sync(ctx, g.path); err != nil {
 			return err
@@ -48,8 +48,8 @@ func (g *Group) Inspect(ctx context.Context) (*View, error) {
 // and reads the new member, and after a member or a cordon has changed it reads all members, up to
 // a thousand in a request, at most ten times a second. It does so for joins, too, if the group has
 // more than 100 members. It decodes those that have changed.
-func (g *Group) Follow(ctx context.Context) iter.Seq2[*View, error] {
-	return func(yield func(*View, error) bool) {
+func (g *Group) Follow(ctx context.Context) iter.Seq2[View, error] {
+	return func(yield func(View, error) bool) {
 		w := &viewWatcher{reader: groupReader{group: g}, yield: yield}
 		err := g.err
 		if err == nil {
@@ -58,7 +58,7 @@ func (g *Group) Follow(ctx context.Context) iter.Seq2[*View, error] {
 				failure.IsTransient)
 		}
 		if err = failure.LoopEnd(ctx, "watch", g.path, err); err != nil {
-			yield(nil, err)
+			yield(View{}, err)
 		}
 	}
 }
@@ -75,7 +75,7 @@ const readInterval = 100 * time.Millisecond
 type viewWatcher struct {
 	reader groupReader
 	tel    watchTelemetry
-	yield  func(*View, error) bool
+	yield  func(View, error) bool
 	last   *View     // the view that was yielded last, or nil
 	readAt time.Time // when all members were read, or a large group was listed, last
 }
@@ -186,11 +186,11 @@ func (w *viewWatcher) waitForDirectory(ctx context.Context, s *framework.Session
 func (w *viewWatcher) yieldView() error {
 	view := w.reader.makeView()
 	view.addChanges(w.last)
-	if w.last != nil && len(view.Changes) == 0 && sameCordons(w.last, view) {
+	if w.last != nil && len(view.Changes) == 0 && sameCordons(*w.last, view) {
 		w.last.Zxid = view.Zxid
 		return nil
 	}
-	w.last = view
+	w.last = &view
 	for _, c := range view.Changes {
 		w.tel.countChange(string(c.Kind))
 	}
@@ -201,7 +201,7 @@ func (w *viewWatcher) yieldView() error {
 }
 
 // sameCordons reports whether two views have the same cordons in the same states.
-func sameCordons(a, b *View) bool {
+func sameCordons(a, b View) bool {
 	if len(a.Cordons) != len(b.Cordons) {
 		return false
 	}

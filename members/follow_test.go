@@ -51,7 +51,7 @@ func TestASlowReaderGetsTheLatestStates(t *testing.T) {
 		a, b, c, o := w.peer("a"), w.peer("b"), w.peer("c"), w.peer("o")
 		first := a.join("a")
 		back := b.join("b")
-		read, turn := make(chan *members.View), make(chan struct{})
+		read, turn := make(chan members.View), make(chan struct{})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer close(read)

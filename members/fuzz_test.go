@@ -44,10 +44,14 @@ func TestNamesOfCordonsAreValid(t *testing.T) {
 
 // TestAnswersAreStoredAsTheyWere: what releases have stored stays readable, whatever Answer becomes.
 func TestAnswersAreStoredAsTheyWere(t *testing.T) {
-	failed := Answer{State: Failed, Error: "disk"}
-	data, err := cordonRecord{ID: "a", Request: "r", Drain: true}.withAnswer("n", failed, []string{"n"})
-	require.NoError(t, err)
-	require.Equal(t, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":{"state":"failed","error":"disk"}}}`,
-		string(data))
-	require.Equal(t, map[string]Answer{"n": failed}, decodeRecord(data).decodedAnswers())
+	for stored, answer := range map[string]Answer{
+		`{"state":"failed","error":"disk"}`: {State: Failed, Error: "disk"},
+		`{"state":"cordoned"}`:              {State: Cordoned},
+		`{"state":"drained"}`:               {State: Drained},
+	} {
+		data, err := cordonRecord{ID: "a", Request: "r", Drain: true}.withAnswer("n", answer, []string{"n"})
+		require.NoError(t, err)
+		require.Equal(t, `{"v":1,"id":"a","request":"r","drain":true,"answers":{"n":`+stored+`}}`, string(data))
+		require.Equal(t, map[string]Answer{"n": answer}, decodeRecord(data).decodedAnswers())
+	}
 }

@@ -29,7 +29,7 @@ func TestMembersJoinAndLeave(t *testing.T) {
 		require.Equal(t, ": ", seen.last())
 
 		first, err := a.Join(t.Context(), "a",
-			members.Info{Metadata: members.Metadata{"zone": "x"}, Version: "1.4", Load: 2.5})
+			members.Info{Metadata: map[string]string{"zone": "x"}, Version: "1.4", Load: 2.5})
 		require.NoError(t, err)
 		require.Equal(t, "a", first.ID())
 		synctest.Wait()
@@ -38,7 +38,7 @@ func TestMembersJoinAndLeave(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "a b: joined b", seen.last())
 		m := b.member("a")
-		require.Equal(t, members.Info{Metadata: members.Metadata{"zone": "x"}, Version: "1.4", Load: 2.5}, m.Info)
+		require.Equal(t, members.Info{Metadata: map[string]string{"zone": "x"}, Version: "1.4", Load: 2.5}, m.Info)
 		require.Equal(t, members.Active, m.State)
 		require.WithinDuration(t, time.Now(), m.Joined, time.Second)
 		require.Equal(t, a.sessionID(), m.Session)
@@ -242,7 +242,7 @@ func TestUpdatesSurviveLostReplies(t *testing.T) {
 				for n := 1; n <= 4; n++ {
 					require.NoError(t, m.Update(t.Context(), func(i *members.Info) {
 						i.Load, i.Metadata = float64(n),
-							members.Metadata{"n": fmt.Sprint(n)}
+							map[string]string{"n": fmt.Sprint(n)}
 					}))
 					require.Equal(t, float64(n), m.Info().Load)
 					require.Equal(t, float64(n), o.member("a").Info.Load, "the servers have it when Update returns")
@@ -347,11 +347,11 @@ func TestBadMembersAreRefused(t *testing.T) {
 			"invalid path":  join(members.New(c, "x"), "a", members.Info{}),
 			"id is empty":   join(ok, "", members.Info{}),
 			"at most 1024":  join(ok, strings.Repeat("x", 1025), members.Info{}),
-			"key of \"v\"":  join(ok, "a", members.Info{Metadata: members.Metadata{"": "v"}}),
-			"not UTF-8":     join(ok, "a", members.Info{Metadata: members.Metadata{"k": "\xff"}}),
+			"key of \"v\"":  join(ok, "a", members.Info{Metadata: map[string]string{"": "v"}}),
+			"not UTF-8":     join(ok, "a", members.Info{Metadata: map[string]string{"k": "\xff"}}),
 			"the version":   join(ok, "a", members.Info{Version: "\xff"}),
 			"be finite":     join(ok, "a", members.Info{Load: math.Inf(1)}),
-			"at most 65536": join(ok, "a", members.Info{Metadata: members.Metadata{"k": strings.Repeat("x", 65<<10)}}),
+			"at most 65536": join(ok, "a", members.Info{Metadata: map[string]string{"k": strings.Repeat("x", 65<<10)}}),
 			"WithDrain":     join(ok, "a", members.Info{}, members.WithDrain(nil)),
 			"a reason":      func() error { return ok.Cordon(t.Context(), "a", members.WithReason("\xff")) },
 			"the id is":     func() error { return ok.Uncordon(t.Context(), "") },

@@ -102,7 +102,7 @@ func (p *peer) limit(name string, most int) (change func(most int)) {
 type watched struct {
 	mu     sync.Mutex
 	t      *testing.T
-	views  []*members.View
+	views  []members.View
 	newest int64 // transaction of a change
 	err    error
 	done   chan struct{}
@@ -125,7 +125,7 @@ func (p *peer) watch(ctx context.Context) *watched {
 }
 
 // add adds a view, and checks that no change comes after a newer one.
-func (w *watched) add(view *members.View) {
+func (w *watched) add(view members.View) {
 	for _, c := range view.Changes {
 		if c.Zxid != 0 && c.Zxid < w.newest {
 			w.t.Errorf("%s %s of transaction %d comes after transaction %d", c.Kind, c.Member.ID, c.Zxid, w.newest)
@@ -136,7 +136,7 @@ func (w *watched) add(view *members.View) {
 }
 
 // view is the latest view.
-func (w *watched) view() *members.View {
+func (w *watched) view() members.View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.views[len(w.views)-1]

@@ -16,16 +16,14 @@ import (
 
 // Info is a member's description of itself.
 type Info struct {
-	// Metadata describes the member to others, such as its address and its zone.
-	Metadata Metadata
+	// Metadata describes the member to others, such as its address and its zone. Keys are not empty;
+	// keys and values are UTF-8.
+	Metadata map[string]string
 	// Version is the version of the member's program, in UTF-8.
 	Version string
 	// Load says how busy the member is, in a unit that the group's programs agree on. It is finite.
 	Load float64
 }
-
-// Metadata describes a member. Keys are not empty; keys and values are UTF-8.
-type Metadata map[string]string
 
 // MaxInfo is how many bytes an Info may have, encoded as JSON.
 const MaxInfo = 64 << 10
@@ -104,9 +102,9 @@ func (m Member) MarshalJSON() ([]byte, error) {
 	m.Joined, m.Changed = reportjson.Time(m.Joined), reportjson.Time(m.Changed)
 	return json.Marshal(struct {
 		fields
-		Version  string   `json:"version,omitempty"`
-		Load     float64  `json:"load"`
-		Metadata Metadata `json:"metadata,omitempty"`
+		Version  string            `json:"version,omitempty"`
+		Load     float64           `json:"load"`
+		Metadata map[string]string `json:"metadata,omitempty"`
 	}{fields(m), m.Info.Version, m.Info.Load, m.Info.Metadata})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // recordVersion is the version of the records that this release writes.
@@ -25,10 +26,10 @@ func cordonName(id string) string { return cordonPrefix + url.PathEscape(id) }
 
 // memberRecord is the data of a member's node.
 type memberRecord struct {
-	ID       string   `json:"id"`
-	Metadata Metadata `json:"metadata,omitempty"`
-	Version  string   `json:"version,omitempty"`
-	Load     float64  `json:"load,omitempty"`
+	ID       string            `json:"id"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Version  string            `json:"version,omitempty"`
+	Load     float64           `json:"load,omitempty"`
 }
 
 func (r memberRecord) encode() ([]byte, error) { return recipe.Unknown(nil).Encode(recordVersion, r) }
@@ -58,11 +59,14 @@ type cordonRecord struct {
 	unknown recipe.Unknown // the fields of a newer release
 }
 
-// answerRecord is an Answer as it is stored: its JSON stays as it is when that of Answer changes.
+// answerRecord is an Answer as it is stored. It and stateTexts stay as they are when the types and
+// texts that applications see change.
 type answerRecord struct {
-	State State  `json:"state"`
+	State string `json:"state"`
 	Error string `json:"error,omitempty"`
 }
+
+var stateTexts = stored.Texts[State]{Cordoned: "cordoned", Drained: "drained", Failed: "failed"} // of answers
 
 // encode returns the record with the fields that this release does not know. It keeps the version
 // of a newer release's record: another member may need it to read these fields.
@@ -99,7 +103,7 @@ func (r cordonRecord) decodedAnswers() map[string]Answer {
 	for name, data := range r.Answers {
 		var answer answerRecord
 		_, _ = recipe.DecodeFields(data, &answer)
-		answers[name] = Answer(answer)
+		answers[name] = Answer{stateTexts.ValueOf(answer.State), answer.Error}
 	}
 	return answers
 }
@@ -107,7 +111,7 @@ func (r cordonRecord) decodedAnswers() map[string]Answer {
 // withAnswer encodes the record with the answer of the node called name, and without the answers of
 // nodes other than the present ones.
 func (r cordonRecord) withAnswer(name string, reply Answer, present []string) ([]byte, error) {
-	encoded, err := json.Marshal(answerRecord(reply))
+	encoded, err := json.Marshal(answerRecord{stateTexts.TextOf(reply.State), reply.Error})
 	if err != nil {
 		return nil, err
 	}

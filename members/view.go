@@ -31,7 +31,7 @@ type View struct {
 // views are one Change.
 type Change struct {
 	// Kind says whether the member has joined, left or changed.
-	Kind Kind `json:"event"`
+	Kind ChangeKind `json:"event"`
 	// Member is the member as it is in the view; if it has left, as it was in the view before.
 	Member Member `json:"member"`
 	// Before is the member as it was in the view before, or zero if it was not listed.
@@ -43,18 +43,18 @@ type Change struct {
 	Zxid int64 `json:"zxid,omitempty"`
 }
 
-// Kind is the kind of a change.
-type Kind string
+// ChangeKind is the kind of a change.
+type ChangeKind string
 
 // The kinds of changes.
 const (
-	Joined Kind = "joined"
+	Joined ChangeKind = "joined"
 	// it has a newer node than before: it has another session, or another process has joined with
 	// its ID
-	Rejoined Kind = "rejoined"
+	Rejoined ChangeKind = "rejoined"
 	// also when the newest of several nodes with its ID is gone: it is shown with an older node
-	Changed Kind = "changed"
-	Left    Kind = "left"
+	Changed ChangeKind = "changed"
+	Left    ChangeKind = "left"
 )
 
 // groupReader reads a group as of one moment.
@@ -217,8 +217,8 @@ func (r *groupReader) restoreEarlier(ctx context.Context, s *framework.Session, 
 }
 
 // makeView returns the view of the nodes that were read, without changes.
-func (r *groupReader) makeView() *View {
-	v := &View{Zxid: r.listZxid}
+func (r *groupReader) makeView() View {
+	v := View{Zxid: r.listZxid}
 	for _, n := range r.nodes {
 		if n.cordon != nil {
 			v.Cordons = append(v.Cordons, *n.cordon.cloneCordon())
@@ -309,20 +309,19 @@ func (m Member) isSame(was Member) bool {
 }
 
 // cloneView returns a copy, which the caller may change.
-func (v *View) cloneView() *View {
-	copied := *v
-	copied.Members, copied.Cordons = slices.Clone(v.Members), slices.Clone(v.Cordons)
-	for i := range copied.Members {
-		copied.Members[i] = copied.Members[i].cloneMember()
+func (v View) cloneView() View {
+	v.Members, v.Cordons = slices.Clone(v.Members), slices.Clone(v.Cordons)
+	for i := range v.Members {
+		v.Members[i] = v.Members[i].cloneMember()
 	}
-	for i := range copied.Cordons {
-		copied.Cordons[i] = *copied.Cordons[i].cloneCordon()
+	for i := range v.Cordons {
+		v.Cordons[i] = *v.Cordons[i].cloneCordon()
 	}
-	return &copied
+	return v
 }
 
 // findMember returns the member with an ID, or nil, and its cordon, or nil.
-func (v *View) findMember(id string) (*Member, *Cordon) {
+func (v View) findMember(id string) (*Member, *Cordon) {
 	var member *Member
 	var cordon *Cordon
 	for i := range v.Members {

@@ -34,7 +34,7 @@ func TestAScanAgainIsLikeAScan(t *testing.T) {
 			[]string{"/app/a", "/app/b", "/app/c", "/app/a/below"})
 		require.NoError(t, err)
 		report := again.(monitor.Report)
-		paths := func(all []*locks.Report) (paths []string) {
+		paths := func(all []locks.Report) (paths []string) {
 			for _, r := range all {
 				paths = append(paths, r.Path)
 			}

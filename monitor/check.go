@@ -24,8 +24,8 @@ type Report struct {
 	// Locks are the locks, elections and claims that the scan has seen, Jobs the jobs, Queues the
 	// queues and Runs the runs of workflows, without their steps. What could not be read is not among
 	// them: it is a finding.
-	Locks  []*locks.Report
-	Jobs   []scheduler.JobReport
+	Locks  []locks.Report
+	Jobs   []scheduler.Report
 	Queues []queue.Report
 	Runs   []workflow.Report
 }
@@ -93,7 +93,7 @@ func init() {
 // scanAgain reads the locks at and below some paths, and judges all locks.
 func (k *Scanner) scanAgain(ctx context.Context, paths []string) (Report, error) {
 	seen := *k.latest.survey
-	seen.Locks = slices.DeleteFunc(slices.Clone(seen.Locks), func(r *locks.Report) bool {
+	seen.Locks = slices.DeleteFunc(slices.Clone(seen.Locks), func(r locks.Report) bool {
 		return slices.ContainsFunc(paths, func(path string) bool {
 			return r.Path == path || strings.HasPrefix(r.Path, path+"/")
 		})
@@ -106,8 +106,8 @@ func (k *Scanner) scanAgain(ctx context.Context, paths []string) (Report, error)
 			seen.Locks = append(seen.Locks, r)
 		}
 	}
-	slices.SortFunc(seen.Locks, func(a, b *locks.Report) int { return compareInWalk(a.Path, b.Path) })
-	seen.Locks = slices.CompactFunc(seen.Locks, func(a, b *locks.Report) bool { return a.Path == b.Path })
+	slices.SortFunc(seen.Locks, func(a, b locks.Report) int { return compareInWalk(a.Path, b.Path) })
+	seen.Locks = slices.CompactFunc(seen.Locks, func(a, b locks.Report) bool { return a.Path == b.Path })
 	l := newScanResult(time.Now(), k.latest.without, &seen)
 	l.unread = k.latest.unread
 	for key, f := range k.latest.findings {
@@ -177,7 +177,7 @@ func (k *rootScanner) scanRoot(ctx context.Context, at time.Time) (*scanResult, 
 	}
 	k.queues.judgeQueues(l)
 	judgeRuns(l, k.settings)
-	if err := judgeJobs(ctx, k.client, l, k.settings.failedRuns); err != nil {
+	if err := judgeJobs(ctx, k.client, l, k.settings.jobFailures); err != nil {
 		return l, err
 	}
 	k.locks.judgeLocks(l) // last: there may be more of them than a scan has findings

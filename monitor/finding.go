@@ -57,7 +57,7 @@ const (
 
 // The problems of workflows: a scan has one finding of each for all runs at a path.
 const (
-	// ProblemFailedRuns: more runs have failed than WithFailedWorkflows allows. A run that another run
+	// ProblemFailedRuns: more runs have failed than WithFailedRuns allows. A run that another run
 	// has started does not count: its parent learns of the failure, and decides. The finding ends when
 	// the runs are retried or removed.
 	ProblemFailedRuns Problem = "failed runs"
@@ -113,7 +113,7 @@ var problems = []Problem{
 type Finding struct {
 	Problem Problem `json:"problem"`
 	// Path is the path of the lock (for ProblemDeadlock, of the one for which that ask waits) or
-	// the queue, the JobPath of a job (scheduler.JobReport), the path of Workflows, or the path that
+	// the queue, the JobPath of a job (scheduler.Report), the path of Workflows, or the path that
 	// could not be read.
 	// For ProblemSession it is the session's number.
 	Path string `json:"path"`

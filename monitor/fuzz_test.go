@@ -53,4 +53,7 @@ func TestTheRecordIsStoredAsItWas(t *testing.T) {
 	back, _, err := decodeRecord(data)
 	require.NoError(t, err)
 	require.Equal(t, r.findingsRecord, back)
+	for _, p := range problems {
+		require.Contains(t, problemTexts, p)
+	}
 }

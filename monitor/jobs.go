@@ -11,12 +11,12 @@ import (
 )
 
 // judgeJobs adds the problems that package scheduler finds with jobs. A job is failed when its latest
-// failedRuns ended runs have failed.
-func judgeJobs(ctx context.Context, client *framework.Client, l *scanResult, failedRuns int) error {
-	var failed []scheduler.JobReport // jobs whose latest run has failed: their history decides
+// jobFailures ended runs have failed.
+func judgeJobs(ctx context.Context, client *framework.Client, l *scanResult, jobFailures int) error {
+	var failed []scheduler.Report // jobs whose latest run has failed: their history decides
 	for _, r := range l.survey.Jobs {
 		for _, f := range r.Findings {
-			if f.Problem == scheduler.ProblemFailed && failedRuns > 1 {
+			if f.Problem == scheduler.ProblemFailed && jobFailures > 1 {
 				failed = append(failed, r)
 				continue
 			}
@@ -29,7 +29,7 @@ func judgeJobs(ctx context.Context, client *framework.Client, l *scanResult, fai
 		return err
 	}
 	for i, r := range failed {
-		if i < len(runs) && hasFailedRuns(runs[i], failedRuns) {
+		if i < len(runs) && hasFailedRuns(runs[i], jobFailures) {
 			f := slices.IndexFunc(r.Findings,
 				func(f scheduler.Finding) bool { return f.Problem == scheduler.ProblemFailed })
 			addJobFinding(l, r, r.Findings[f])
@@ -38,7 +38,7 @@ func judgeJobs(ctx context.Context, client *framework.Client, l *scanResult, fai
 	return nil
 }
 
-func addJobFinding(l *scanResult, r scheduler.JobReport, f scheduler.Finding) {
+func addJobFinding(l *scanResult, r scheduler.Report, f scheduler.Finding) {
 	l.addFinding(Finding{Problem: Problem(f.Problem), Path: r.JobPath(), Since: f.Since}, "%s", f.Text)
 }
 

@@ -56,7 +56,7 @@ func TestJobThatFailsAgainAndAgain(t *testing.T) {
 			}
 			return errors.New("no disk")
 		})()
-		w.watch("x", monitor.WithFailedRuns(4))
+		w.watch("x", monitor.WithJobFailures(4))
 		w.scans(5)
 		require.Empty(t, w.news(), "two runs have failed")
 		w.scans(6)
@@ -80,7 +80,7 @@ func TestARunUnderWayDoesNotEndARowOfFailedRuns(t *testing.T) {
 			return errors.New("no disk")
 		})()
 		defer close(end)
-		w.watch("x", monitor.WithFailedRuns(2))
+		w.watch("x", monitor.WithJobFailures(2))
 		w.scans(6)
 		require.Equal(t, []string{"x begins failed /app/cron/rollup"}, w.news())
 		w.scans(4)

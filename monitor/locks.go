@@ -112,7 +112,7 @@ func findDeadlocks(ctx context.Context, client *framework.Client, l *scanResult,
 }
 
 // countBytes adds the bytes of a lock's paths to those of the sessions that own the nodes.
-func (w *lockScanner) countBytes(r *locks.Report, sessions map[framework.SessionID]int) {
+func (w *lockScanner) countBytes(r locks.Report, sessions map[framework.SessionID]int) {
 	for _, entries := range [][]locks.Entry{r.Holders, r.Waiters, r.Others} {
 		for _, e := range entries {
 			if e.Session != 0 {
@@ -123,7 +123,7 @@ func (w *lockScanner) countBytes(r *locks.Report, sessions map[framework.Session
 }
 
 // findFaults finds mixed kinds, orphans and silent holders in a lock of any kind.
-func (w *lockScanner) findFaults(l *scanResult, r *locks.Report) {
+func (w *lockScanner) findFaults(l *scanResult, r locks.Report) {
 	if r.Kind == locks.MixedLock {
 		l.addFinding(Finding{Problem: ProblemMixed, Path: r.Path},
 			"contenders of several kinds, which do not see each other: each kind has a holder")
@@ -144,7 +144,7 @@ func (w *lockScanner) findFaults(l *scanResult, r *locks.Report) {
 
 // findWaits finds many waiters and long holds of one lock. It adds to present since when each
 // holder holds.
-func (w *lockScanner) findWaits(l *scanResult, r *locks.Report, present map[string]knownHold) {
+func (w *lockScanner) findWaits(l *scanResult, r locks.Report, present map[string]knownHold) {
 	waiters := len(r.Waiters)
 	if waiters > 0 {
 		l.waiting = append(l.waiting, lockWaiters{r.Path, waiters})
@@ -177,7 +177,7 @@ func (w *lockScanner) findWaits(l *scanResult, r *locks.Report, present map[stri
 }
 
 // describeHolders names the first holder and counts the others.
-func describeHolders(r *locks.Report) string {
+func describeHolders(r locks.Report) string {
 	switch n := len(r.Holders); n {
 	case 0:
 		return "there is no holder"

@@ -15,32 +15,32 @@ type Option func(*settings) error
 
 // settings are the values of the options.
 type settings struct {
-	interval        time.Duration
-	beginAfter      int // scans in a row
-	endAfter        int // scans in a row
-	waiters         int
-	longHold        time.Duration
-	silentHolder    time.Duration
-	failedRuns      int
-	oldItem         time.Duration
-	failingItem     int
-	heldItem        time.Duration
-	deadLetters     int
-	failedWorkflows int
-	untakenRun      time.Duration
-	growthScans     int
-	growthItems     int
-	sessionBytes    int
-	without         []Problem
-	onEvent         func(context.Context, Event) error
-	eventTimeout    time.Duration
-	eventAttempts   int
+	interval      time.Duration
+	beginAfter    int // scans in a row
+	endAfter      int // scans in a row
+	waiters       int
+	longHold      time.Duration
+	silentHolder  time.Duration
+	jobFailures   int
+	oldItem       time.Duration
+	failingItem   int
+	heldItem      time.Duration
+	deadLetters   int
+	failedRuns    int
+	untakenRun    time.Duration
+	growthScans   int
+	growthItems   int
+	sessionBytes  int
+	without       []Problem
+	onEvent       func(context.Context, Event) error
+	eventTimeout  time.Duration
+	eventAttempts int
 }
 
 func newSettings(opts []Option) (settings, error) {
 	return recipe.ApplyOptions(settings{
 		interval: 30 * time.Second, beginAfter: 2, endAfter: 2, waiters: 10, longHold: 5 * time.Minute,
-		silentHolder: time.Minute, failedRuns: 1,
+		silentHolder: time.Minute, jobFailures: 1,
 		oldItem:     time.Hour,
 		failingItem: DefaultFailingItem, heldItem: DefaultHeldItem, untakenRun: 5 * time.Minute,
 		growthScans: 10, growthItems: 100, sessionBytes: DefaultSessionBytes, eventAttempts: 3,
@@ -101,11 +101,11 @@ func WithSilentHolder(d time.Duration) Option {
 	return atLeast("WithSilentHolder", d, 1, func(s *settings) { s.silentHolder = d })
 }
 
-// WithFailedRuns makes scheduler.ProblemFailed a finding only when the latest n ended runs of the
+// WithJobFailures makes scheduler.ProblemFailed a finding only when the latest n ended runs of the
 // job have all failed. Default 1. Do not set n above the number of runs that the job's scheduler
 // keeps (scheduler.WithHistory, 10 by default): the finding would not begin.
-func WithFailedRuns(n int) Option {
-	return atLeast("WithFailedRuns", n, 1, func(s *settings) { s.failedRuns = n })
+func WithJobFailures(n int) Option {
+	return atLeast("WithJobFailures", n, 1, func(s *settings) { s.jobFailures = n })
 }
 
 // WithOldItem sets how old an item at the head of a queue may be. Default 1 hour.
@@ -130,9 +130,9 @@ func WithDeadLetters(n int) Option {
 	return atLeast("WithDeadLetters", n, 0, func(s *settings) { s.deadLetters = n })
 }
 
-// WithFailedWorkflows sets how many failed runs the Workflows at a path may have. Default 0.
-func WithFailedWorkflows(n int) Option {
-	return atLeast("WithFailedWorkflows", n, 0, func(s *settings) { s.failedWorkflows = n })
+// WithFailedRuns sets how many failed runs the Workflows at a path may have. Default 0.
+func WithFailedRuns(n int) Option {
+	return atLeast("WithFailedRuns", n, 0, func(s *settings) { s.failedRuns = n })
 }
 
 // WithUntakenRun sets for how long a run that could go on may be without a member, from the latest

@@ -9,6 +9,8 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
+	"github.com/lockstep-go/lockstep/scheduler"
 )
 
 const (
@@ -26,10 +28,10 @@ type openFinding struct {
 	Ended         time.Time // zero while the finding persists; else its end has to be reported
 }
 
-// storedFinding is an openFinding as it is stored: its JSON stays as it is when that of Finding
-// changes.
+// storedFinding is an openFinding as it is stored. It and problemTexts stay as they are when the
+// types and texts that applications see change.
 type storedFinding struct {
-	Problem       Problem   `json:"problem"`
+	Problem       string    `json:"problem"`
 	Path          string    `json:"path"`
 	Node          string    `json:"node,omitempty"`
 	Since         time.Time `json:"since,omitzero"`
@@ -40,17 +42,33 @@ type storedFinding struct {
 	Ended         time.Time `json:"ended,omitzero"`
 }
 
+var problemTexts = stored.Texts[Problem]{
+	ProblemWaiters: "many waiters", ProblemHold: "long hold", ProblemSilent: "silent holder",
+	ProblemOrphan: "orphan", ProblemMixed: "mixed kinds", ProblemDeadlock: "deadlock",
+	ProblemSession: "large session",
+
+	Problem(scheduler.ProblemNoMember): "no member runs it", Problem(scheduler.ProblemOverdue): "overdue",
+	Problem(scheduler.ProblemStuck): "stuck", Problem(scheduler.ProblemFailed): "failed",
+	Problem(scheduler.ProblemMissed): "missed", Problem(scheduler.ProblemSchedule): "unreadable schedule",
+
+	ProblemGrowing: "growing queue", ProblemOldItem: "old item", ProblemFailingItem: "failing item",
+	ProblemHeldItem: "held item", ProblemDeadLetters: "dead letters",
+	ProblemFailedRuns: "failed runs", ProblemUntakenRun: "untaken run",
+	ProblemUnread: "unread", ProblemLeftOut: "left out",
+}
+
 // MarshalJSON writes the finding as it is stored.
 func (f openFinding) MarshalJSON() ([]byte, error) {
-	return recipe.Unknown(nil).EncodeFields(storedFinding{f.Problem, f.Path, f.Node, f.Since, f.Text, f.ID, f.Began,
-		f.BeginReported, f.Ended})
+	return recipe.Unknown(nil).EncodeFields(storedFinding{problemTexts.TextOf(f.Problem), f.Path, f.Node, f.Since,
+		f.Text, f.ID, f.Began, f.BeginReported, f.Ended})
 }
 
 // UnmarshalJSON reads a stored finding.
 func (f *openFinding) UnmarshalJSON(data []byte) error {
 	var s storedFinding
 	err := json.Unmarshal(data, &s)
-	*f = openFinding{Finding{s.Problem, s.Path, s.Node, s.Since, s.Text}, s.ID, s.Began, s.BeginReported, s.Ended}
+	*f = openFinding{Finding{problemTexts.ValueOf(s.Problem), s.Path, s.Node, s.Since, s.Text}, s.ID, s.Began,
+		s.BeginReported, s.Ended}
 	return err
 }
 

@@ -114,7 +114,7 @@ func TestRequestsOfAScanOfJobsThatFail(t *testing.T) {
 		}
 		w.copyTree(app, "/app/cron/jobs/j0000", copies...)
 		stop()
-		requests, events := w.requestsOfAScan(monitor.WithFailedRuns(4), monitor.WithoutProblems("no member runs it"))
+		requests, events := w.requestsOfAScan(monitor.WithJobFailures(4), monitor.WithoutProblems("no member runs it"))
 		t.Logf("%d requests in a scan", requests)
 		require.LessOrEqual(t, requests, int64(40))
 		require.Equal(t, 500, len(events), "as many as the record holds")

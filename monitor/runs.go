@@ -32,7 +32,7 @@ func judgeRuns(l *scanResult, s settings) {
 				}
 			}
 		}
-		if failed > s.failedWorkflows {
+		if failed > s.failedRuns {
 			text := "the run %[2]q has failed: %[3]s"
 			if failed > 1 {
 				text = "%[1]d runs have failed, the latest is %[2]q: %[3]s"

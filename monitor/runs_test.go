@@ -30,7 +30,7 @@ func (w *world) executes(name string, kind workflow.Kind[int, string],
 	return flows, func() { cancel(); require.NoError(w.t, <-done) }
 }
 
-// TestFailedRuns are one finding for all runs at a path, from one more than WithFailedWorkflows on,
+// TestFailedRuns are one finding for all runs at a path, from one more than WithFailedRuns on,
 // until they are removed. A failed child does not count.
 func TestFailedRuns(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -42,7 +42,7 @@ func TestFailedRuns(t *testing.T) {
 			}
 			return "", workflow.Permanent(errors.New("no shelf is free"))
 		})
-		x := w.watch("x", monitor.WithFailedWorkflows(1))
+		x := w.watch("x", monitor.WithFailedRuns(1))
 		for _, id := range []string{"parent", "first"} {
 			_, err := kind.Start(t.Context(), flows, id, len(id)%2)
 			require.NoError(t, err)

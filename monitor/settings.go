@@ -13,19 +13,19 @@ type Settings struct {
 	Interval *time.Duration
 	// BeginAfter and EndAfter are the scans of WithHysteresis.
 	BeginAfter, EndAfter *int
-	// Waiters, LongHold, SilentHolder, FailedRuns, OldItem, FailingItem, HeldItem, DeadLetters,
-	// FailedWorkflows, UntakenRun and SessionBytes are the thresholds of the options of these names.
-	Waiters         *int
-	LongHold        *time.Duration
-	SilentHolder    *time.Duration
-	FailedRuns      *int
-	OldItem         *time.Duration
-	FailingItem     *int
-	HeldItem        *time.Duration
-	DeadLetters     *int
-	FailedWorkflows *int
-	UntakenRun      *time.Duration
-	SessionBytes    *int
+	// Waiters, LongHold, SilentHolder, JobFailures, OldItem, FailingItem, HeldItem, DeadLetters,
+	// FailedRuns, UntakenRun and SessionBytes are the thresholds of the options of these names.
+	Waiters      *int
+	LongHold     *time.Duration
+	SilentHolder *time.Duration
+	JobFailures  *int
+	OldItem      *time.Duration
+	FailingItem  *int
+	HeldItem     *time.Duration
+	DeadLetters  *int
+	FailedRuns   *int
+	UntakenRun   *time.Duration
+	SessionBytes *int
 	// GrowthScans and GrowthItems are those of WithGrowth.
 	GrowthScans, GrowthItems *int
 	// Without are the problems that the monitor ignores: the texts of constants of Problem.
@@ -55,12 +55,12 @@ func WithSettings(given Settings) Option {
 		number(given.Waiters, WithWaiters)
 		duration(given.LongHold, WithLongHold)
 		duration(given.SilentHolder, WithSilentHolder)
-		number(given.FailedRuns, WithFailedRuns)
+		number(given.JobFailures, WithJobFailures)
 		duration(given.OldItem, WithOldItem)
 		number(given.FailingItem, WithFailingItem)
 		duration(given.HeldItem, WithHeldItem)
 		number(given.DeadLetters, WithDeadLetters)
-		number(given.FailedWorkflows, WithFailedWorkflows)
+		number(given.FailedRuns, WithFailedRuns)
 		duration(given.UntakenRun, WithUntakenRun)
 		number(given.SessionBytes, WithSessionBytes)
 		number(given.GrowthScans, func(n int) Option { return WithGrowth(n, s.growthItems) })

@@ -73,10 +73,11 @@ func (s *settings) windowSize(strict bool) int {
 // made now. The calls fail with framework.ErrMismatch if another order is stored.
 func WithOrder(o Order) Option {
 	return func(s *settings) error {
-		if !queuelayout.IsKnownOrder(string(o)) {
+		text := orderTexts.TextOf(o)
+		if !queuelayout.IsKnownOrder(text) {
 			return fmt.Errorf("%w: WithOrder: %q, want %q or %q", errOption, o, Parallel, Strict)
 		}
-		s.record.Order = string(o)
+		s.record.Order = text
 		return nil
 	}
 }

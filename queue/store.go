@@ -141,7 +141,7 @@ func (store *store) makeQueue(ctx context.Context, s *framework.Session, vacant 
 	}
 	r.Czxid = 0
 	if r.Order == "" {
-		r.Order = string(Parallel)
+		r.Order = queuelayout.Parallel
 	}
 	data, err := r.Encode()
 	if err != nil {

@@ -25,7 +25,8 @@ type Instance struct {
 	Service string `json:"service"`
 	// ID is unique within the service, and the name of the instance's node. Default: a UUID.
 	ID string `json:"id"`
-	// Address is a host name or an IP address.
+	// Address is a host name or an IP address, at which callers reach the instance: not 0.0.0.0 or
+	// ::.
 	Address string `json:"address"`
 	// Port is the port of plain connections, SSLPort the port of TLS. 0 means that the instance
 	// does not listen there; one of them must not be 0.
@@ -78,7 +79,17 @@ func (i Instance) HostPort(tls bool) string {
 
 // Validate returns why Register refuses an instance, or nil, without a request. The error wraps
 // framework.ErrInvalid. An ID and a Weight that are missing are chosen by Register.
-func (i Instance) Validate() error { return i.prepare().checkFields() }
+func (i Instance) Validate() error { return i.prepare().checkOwn() }
+
+// checkOwn is checkFields for an instance of this process. That of a listener's address may be
+// 0.0.0.0 or ::, where a caller would find itself.
+func (i Instance) checkOwn() error {
+	if ip := net.ParseIP(i.Address); ip != nil && ip.IsUnspecified() {
+		return fmt.Errorf("%w: the address %s stands for all of a machine's, give one at which callers reach it",
+			errInvalid, i.Address)
+	}
+	return i.checkFields()
+}
 
 // prepare returns a copy of the instance as Register registers it.
 func (i Instance) prepare() Instance {

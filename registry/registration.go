@@ -71,7 +71,7 @@ func (r *Registry) Register(ctx context.Context, i Instance, opts ...RegisterOpt
 	i = i.prepare()
 	o, err := recipe.ApplyOptions(registerOptions{linger: 2 * time.Second}, opts)
 	if err == nil {
-		err = i.checkFields()
+		err = i.checkOwn()
 	}
 	if r.err != nil {
 		err = r.err
@@ -148,7 +148,7 @@ func (g *Registration) Update(ctx context.Context, apply func(*Instance)) error 
 	}}
 	probe := g.Instance()
 	one.apply(&probe) // without the mutex: it may panic
-	err := probe.checkFields()
+	err := probe.checkOwn()
 	g.mu.Lock()
 	if g.closed {
 		err = errClosed

@@ -126,6 +126,8 @@ func TestARegistrationThatIsGivenUpLeavesNoNode(t *testing.T) {
 			{Service: billing, Address: "user@host", Port: 1},
 			{Service: billing, Address: "a\u202eb", Port: 1},
 			{Service: billing, Address: "a:1", Port: 1},
+			{Service: billing, Address: "0.0.0.0", Port: 1},
+			{Service: billing, Address: "::", Port: 1},
 			{Service: billing, Address: "a"},
 			{Service: billing, Address: "a", Port: 65536},
 			{Service: billing, Address: "a", Port: 1, Weight: 1001},
@@ -136,6 +138,8 @@ func TestARegistrationThatIsGivenUpLeavesNoNode(t *testing.T) {
 		}
 		g := w.register(m, "one")
 		require.ErrorIs(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "" }), framework.ErrInvalid)
+		require.ErrorContains(t, g.Update(t.Context(), func(i *registry.Instance) { i.Address = "::" }),
+			"the address :: stands for all of a machine's")
 		_, err = r.Register(t.Context(), registry.Instance{Service: billing, Address: "a", Port: 1},
 			registry.WithHealth(nil, 0))
 		require.ErrorIs(t, err, framework.ErrInvalid)

@@ -45,7 +45,7 @@ func TestAnOldEstimateOfTheEnsemblesClockIsMadeAnewBeforeATickWaits(t *testing.T
 		time.Sleep(31 * time.Minute)
 		require.Equal(t, []string{"01:00:00"}, w.log.ticks())
 		require.Less(t, w.log.all(EventStarted)[0].when.Sub(began), 30*time.Minute+time.Second)
-		require.Empty(t, w.log.all(EventHeld), "it was not the clock's fault")
+		require.Empty(t, w.log.all(EventAhead), "it was not the clock's fault")
 	})
 }
 

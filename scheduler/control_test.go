@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -37,6 +38,44 @@ func TestAJobIsTriggeredFromAnywhere(t *testing.T) {
 		state := w.requireBalanced("j", "0 * * * *")
 		require.EqualValues(t, maxPending+2, state.Number)
 		require.Zero(t, state.Fired, "they are no ticks")
+	})
+}
+
+// TestTriggerAwaitsTheRegistration of a job that this member is about to register.
+func TestTriggerAwaitsTheRegistration(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a := w.member("a", one(Job{Spec: "0 * * * *", Run: quick}))
+		err := a.Trigger(t.Context(), "j")
+		require.ErrorIs(t, err, errUnknownJob)
+		require.ErrorContains(t, err, "no member has registered it yet; this one does when Run begins")
+		slow := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpSync, Path: testPath}) // begins the registration
+		a.run(t)
+		require.NoError(t, a.Trigger(t.Context(), "j"))
+		slow.Cancel()
+
+		w.setPermissions(testPath+"/jobs", framework.PermAll&^framework.PermCreate)
+		require.NoError(t, a.Add(Job{Name: "k", Spec: "0 * * * *", Run: quick}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err = a.Trigger(ctx, "k")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `job "k" is not registered yet`)
+		triggered := make(chan error, 1)
+		go func() { triggered <- a.Trigger(t.Context(), "k") }()
+		synctest.Wait()
+		w.setPermissions(testPath+"/jobs", framework.PermAll)
+		require.NoError(t, <-triggered)
+		until(time.Now().Add(time.Minute))
+		require.Len(t, w.log.all(EventStarted), 2)
+
+		w.setPermissions(testPath+"/jobs", framework.PermAll&^framework.PermCreate)
+		require.NoError(t, a.Add(Job{Name: "l", Spec: "0 * * * *", Run: quick}))
+		go func() { triggered <- a.Trigger(t.Context(), "l") }()
+		synctest.Wait()
+		a.stop()
+		err = <-triggered
+		require.ErrorIs(t, err, errUnknownJob)
+		require.ErrorContains(t, err, "was stopped before it has registered it")
 	})
 }
 

@@ -44,16 +44,16 @@ type dispatcher struct {
 
 // dueJob is an owned job and when it is due. All but owned is guarded by the dispatcher.
 type dueJob struct {
-	owned        *ownedJob
-	due          time.Time // when to check next
-	heapIndex    int       // in the heap, or notInHeap
-	beingChecked bool      // it is being checked
-	checkAgain   bool      // and is to be checked once more
-	waitsForSlot bool      // it waits for a slot
-	slotReserved bool      // a free slot is kept for its next check
-	unassigned   bool      // it does not belong to this member any more
-	stale        bool      // another member has changed the state
-	reportedHeld time.Time // the tick that was last reported as held by the ensemble's clock
+	owned         *ownedJob
+	due           time.Time // when to check next
+	heapIndex     int       // in the heap, or notInHeap
+	beingChecked  bool      // it is being checked
+	checkAgain    bool      // and is to be checked once more
+	waitsForSlot  bool      // it waits for a slot
+	slotReserved  bool      // a free slot is kept for its next check
+	unassigned    bool      // it does not belong to this member any more
+	stale         bool      // another member has changed the state
+	reportedAhead time.Time // the tick that was last reported as held by the ensemble's clock
 }
 
 func newDispatcher(ctx context.Context, report *reporter, clock *tickClock, slots *runSlots) *dispatcher {
@@ -136,7 +136,7 @@ func (d *dispatcher) reportDispute(j *dueJob, how clockDispute) *Event {
 		}
 		return nil // the answer will show which clock is right
 	}
-	kind := EventHeld
+	kind := EventAhead
 	switch {
 	case how == localIsBehind:
 		kind = EventBehind
@@ -144,10 +144,10 @@ func (d *dispatcher) reportDispute(j *dueJob, how clockDispute) *Event {
 		if d.lastBehind = time.Now(); reported {
 			return nil
 		}
-	case j.reportedHeld.Equal(j.due):
+	case j.reportedAhead.Equal(j.due):
 		return nil
 	default:
-		j.reportedHeld = j.due
+		j.reportedAhead = j.due
 	}
 	name := j.owned.job.Name
 	return &Event{Kind: kind, Job: name, Run: Run{Job: name, Tick: j.due.UTC()}, Err: d.clock.differenceError()}

@@ -28,13 +28,13 @@ const (
 	// the event: the job's owner, or the member of a Resume, a Reschedule or a start with another
 	// schedule.
 	EventMissed EventKind = "missed"
-	// EventHeld: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead
+	// EventAhead: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead
 	// of the ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is
 	// near. Err tells how far the clocks differ, and which of them was set.
-	EventHeld EventKind = "held"
+	EventAhead EventKind = "ahead"
 	// EventBehind: the ensemble's clock says that a tick was due more than MaxAhead ago, but this
 	// machine's does not. Run.Tick is when it is due. It is run when the ensemble has said so for a
-	// minute; ticks after it are run MaxAhead late. Err is as for EventHeld. It is reported again
+	// minute; ticks after it are run MaxAhead late. Err is as for EventAhead. It is reported again
 	// when the clocks have agreed for two minutes.
 	EventBehind EventKind = "behind"
 	// EventFailed: a job could not be registered or scheduled, because a request failed. This

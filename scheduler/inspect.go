@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// JobReport is a job's state, its members and its problems at one moment.
-type JobReport struct {
+// Report is a job's state, its members and its problems at one moment.
+type Report struct {
 	State
 	// Path is the scheduler's.
 	Path string `json:"path"`
@@ -46,8 +46,8 @@ type JobReport struct {
 
 // MarshalJSON returns the report with the schedule in words, the next tick and the number of runs
 // that wait as "words", "next" and "pending". Of the members there are the ids.
-func (r JobReport) MarshalJSON() ([]byte, error) {
-	type fields JobReport
+func (r Report) MarshalJSON() ([]byte, error) {
+	type fields Report
 	report := struct {
 		fields
 		Words    string    `json:"words,omitempty"`
@@ -74,7 +74,7 @@ func (r JobReport) MarshalJSON() ([]byte, error) {
 // JobPath returns the path by which the command line and the monitor name the job: the scheduler's
 // path and the job's name. The schedulers of "lockstep cron" are named after their only job, and
 // have its path.
-func (r JobReport) JobPath() string { return jobPath(r.Path, r.Name) }
+func (r Report) JobPath() string { return jobPath(r.Path, r.Name) }
 
 // Problem is the kind of what is wrong with a job.
 type Problem string
@@ -112,10 +112,10 @@ const overdueAfter = OnTime + MaxAhead + behindAfter
 // Inspect reports on a job. It only reads, from the connected server, which may lag behind the
 // others. This member need not have the job, and need not run. Its error wraps
 // framework.ErrNotFound, framework.ErrInvalid, framework.ErrBadRecord or framework.ErrNewer.
-func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error) {
+func (s *Scheduler) Inspect(ctx context.Context, name string) (Report, error) {
 	state, err := s.State(ctx, name)
 	if err != nil {
-		return JobReport{}, err
+		return Report{}, err
 	}
 	r := newJobsReader(s.store.client, s.settings.now, s.Path())
 	r.found[0].states = []State{state}
@@ -124,11 +124,11 @@ func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error)
 		err = r.found[0].err
 	}
 	if err != nil {
-		return JobReport{}, failure.Wrap("inspect", s.Path(), err)
+		return Report{}, failure.Wrap("inspect", s.Path(), err)
 	}
 	reports, err := r.report(ctx)
 	if err != nil {
-		return JobReport{}, failure.Wrap("inspect", s.store.nodes.Job(name), err)
+		return Report{}, failure.Wrap("inspect", s.store.nodes.Job(name), err)
 	}
 	return reports[0], nil
 }
@@ -136,10 +136,10 @@ func (s *Scheduler) Inspect(ctx context.Context, name string) (JobReport, error)
 // List yields a report of each job that is registered at the path, sorted by name. It reads them
 // together, when the loop begins: about 10 requests for 1,000 jobs. It yields an error for a job
 // that cannot be read, after the reports, as Jobs does. Any other error is the last.
-func (s *Scheduler) List(ctx context.Context) iter.Seq2[JobReport, error] {
-	return func(yield func(JobReport, error) bool) {
+func (s *Scheduler) List(ctx context.Context) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
 		if s.err != nil {
-			yield(JobReport{}, failure.Wrap("jobs", s.Path(), s.err))
+			yield(Report{}, failure.Wrap("jobs", s.Path(), s.err))
 			return
 		}
 		yieldReports(ctx, newJobsReader(s.store.client, s.settings.now, s.Path()), yield)
@@ -153,11 +153,11 @@ const inspectedAtOnce = 500
 // in the order of Find, as Scheduler.List does for one. It reads up to 500 schedulers together:
 // about 20 requests for 1,000 schedulers of one job. It yields an error for a directory, a
 // scheduler or a job that cannot be read, and goes on. Any other error is the last.
-func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[JobReport, error] {
-	return func(yield func(JobReport, error) bool) {
+func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[Report, error] {
+	return func(yield func(Report, error) bool) {
 		for paths, err := range recipe.Chunks(Find(ctx, client, root), inspectedAtOnce) {
 			if err != nil {
-				if !yield(JobReport{}, err) {
+				if !yield(Report{}, err) {
 					return
 				}
 				continue
@@ -170,7 +170,7 @@ func List(ctx context.Context, client *framework.Client, root string) iter.Seq2[
 }
 
 // yieldReports yields what a reader reports, and the errors. It returns false if that was the last.
-func yieldReports(ctx context.Context, r *jobsReader, yield func(JobReport, error) bool) bool {
+func yieldReports(ctx context.Context, r *jobsReader, yield func(Report, error) bool) bool {
 	reports, unread, err := r.inspectAll(ctx)
 	for _, report := range reports {
 		if !yield(report, nil) {
@@ -178,12 +178,12 @@ func yieldReports(ctx context.Context, r *jobsReader, yield func(JobReport, erro
 		}
 	}
 	for _, err := range unread {
-		if !yield(JobReport{}, err) {
+		if !yield(Report{}, err) {
 			return false
 		}
 	}
 	if err != nil {
-		yield(JobReport{}, err)
+		yield(Report{}, err)
 	}
 	return err == nil
 }
@@ -191,19 +191,19 @@ func yieldReports(ctx context.Context, r *jobsReader, yield func(JobReport, erro
 func init() {
 	moduleonly.InspectSchedulers = func(ctx context.Context, client *framework.Client, paths []string) (any, error) {
 		if len(paths) == 0 {
-			return []JobReport(nil), nil
+			return []Report(nil), nil
 		}
 		reports, unread, err := newJobsReader(client, time.Now, paths...).inspectAll(ctx)
 		return reports, errors.Join(append(unread, err)...)
 	}
 	moduleonly.RunsOfJobs = func(ctx context.Context, client *framework.Client, reports any) (any, error) {
-		return runsOf(ctx, client, reports.([]JobReport)...)
+		return runsOf(ctx, client, reports.([]Report)...)
 	}
 }
 
 // inspectAll reports on all jobs. unread are the errors of what cannot be read, beside the reports.
 // After err nothing is known.
-func (r *jobsReader) inspectAll(ctx context.Context) (reports []JobReport, unread []error, err error) {
+func (r *jobsReader) inspectAll(ctx context.Context) (reports []Report, unread []error, err error) {
 	if err := r.readStates(ctx); err != nil {
 		return nil, nil, failure.Wrap("jobs", string(r.found[0].nodes), err)
 	}
@@ -224,7 +224,7 @@ func (r *jobsReader) inspectAll(ctx context.Context) (reports []JobReport, unrea
 }
 
 // report adds the members, the claims and the clock to the states.
-func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error) {
+func (r *jobsReader) report(ctx context.Context) (reports []Report, err error) {
 	var claims []string
 	for _, s := range r.found {
 		for _, state := range s.states {
@@ -240,7 +240,7 @@ func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error
 	at := r.now()
 	for _, s := range r.found {
 		for _, state := range s.states {
-			report := JobReport{State: state, Path: string(s.nodes), At: at}
+			report := Report{State: state, Path: string(s.nodes), At: at}
 			report.addMembers(s.members)
 			for _, run := range state.Running {
 				if errors.Is(claimed[0].Err, framework.ErrNoNode) { // one that may not be read is there
@@ -262,7 +262,7 @@ func (r *jobsReader) report(ctx context.Context) (reports []JobReport, err error
 // runsOf returns the latest runs of the jobs of some reports, in their order, each as
 // Scheduler.Runs does, and read together. Of jobs whose runs cannot be read it returns the errors,
 // joined, beside the others' runs.
-func runsOf(ctx context.Context, client *framework.Client, reports ...JobReport) ([][]RunRecord, error) {
+func runsOf(ctx context.Context, client *framework.Client, reports ...Report) ([][]RunRecord, error) {
 	if client == nil {
 		return nil, errors.New("runs: the client is nil")
 	}
@@ -303,14 +303,14 @@ func runsOf(ctx context.Context, client *framework.Client, reports ...JobReport)
 }
 
 // findProblems compares the state with the members and the clock.
-func (r *JobReport) findProblems() {
+func (r *Report) findProblems() {
 	r.Overdue, r.Findings = Gap{}, nil
 	r.addOverdue()
 	r.addFindings()
 }
 
 // addMembers finds the members that have the job, and the one that it belongs to.
-func (r *JobReport) addMembers(present []presentMember) {
+func (r *Report) addMembers(present []presentMember) {
 	key := jobKey(r.Name)
 	var spread []member
 	owner := ""
@@ -342,7 +342,7 @@ func (r *JobReport) addMembers(present []presentMember) {
 }
 
 // addOverdue finds the ticks that should have been dealt with.
-func (r *JobReport) addOverdue() {
+func (r *Report) addOverdue() {
 	schedule, err := r.Schedule()
 	if err != nil || !r.Paused.IsZero() {
 		return
@@ -360,7 +360,7 @@ func (r *JobReport) addOverdue() {
 }
 
 // addFindings finds what is wrong with the job.
-func (r *JobReport) addFindings() {
+func (r *Report) addFindings() {
 	add := func(problem Problem, since time.Time, format string, args ...any) {
 		r.Findings = append(r.Findings, Finding{problem, since, fmt.Sprintf(format, args...)})
 	}
@@ -407,7 +407,7 @@ func (r *JobReport) addFindings() {
 }
 
 // withoutOwner says why no member runs the job.
-func (r *JobReport) withoutOwner() string {
+func (r *Report) withoutOwner() string {
 	switch {
 	case len(r.Members) == 0 && r.Leader != "":
 		return fmt.Sprintf("no member has it; %s leads without it", r.Leader)
@@ -421,7 +421,7 @@ func (r *JobReport) withoutOwner() string {
 
 // latestMissed returns the latest gap, and whether it includes the latest tick and counts as a
 // problem.
-func (r *JobReport) latestMissed() (Gap, bool) {
+func (r *Report) latestMissed() (Gap, bool) {
 	if len(r.Gaps) == 0 {
 		return Gap{}, false
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // problems inspects a job and returns its problems.
-func (m *actor) problems(t *testing.T, job string) (JobReport, []Problem) {
+func (m *actor) problems(t *testing.T, job string) (Report, []Problem) {
 	t.Helper()
 	r, err := m.Inspect(t.Context(), job)
 	require.NoError(t, err)

@@ -168,7 +168,7 @@ func (p *plan) blockingReason() Reason {
 	if p.isOccupied() {
 		return ReasonOverlap
 	}
-	return ReasonHeld
+	return ReasonMinHold
 }
 
 // findDue finds the ticks that are due and neither run nor missed yet. Only the latest may still be

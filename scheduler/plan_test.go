@@ -114,7 +114,7 @@ func TestPlans(t *testing.T) {
 		"replace, too late": {job: func(j *Job) { j.Overlap = OverlapReplace }, state: last(going(1)...), now: 1.8,
 			missed: []Gap{gap(1, 1, 1, ReasonOverlap)}, wake: 2},
 		"held": {state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1,
-			missed: []Gap{gap(1, 1, 1, ReasonHeld)}, wake: 2},
+			missed: []Gap{gap(1, 1, 1, ReasonMinHold)}, wake: 2},
 		"held, all": {job: all, state: jobState{Last: noon, HoldUntil: minute(1.5)}, now: 1, wake: 1.5},
 
 		"the runner was lost, nothing due": {state: last(going(1)...), now: 0, lost: []int64{1},

@@ -167,7 +167,7 @@ func TestMinHoldSeparatesStarts(t *testing.T) {
 		w.start("a", one(Job{MinHold: 150 * time.Second, Run: quick}))
 		time.Sleep(7*time.Minute + time.Second)
 		require.Equal(t, []string{"00:01:00", "00:04:00", "00:07:00"}, w.log.ticks())
-		require.Equal(t, map[Reason]int64{ReasonHeld: 4}, w.requireBalanced("j", "* * * * *").Missed)
+		require.Equal(t, map[Reason]int64{ReasonMinHold: 4}, w.requireBalanced("j", "* * * * *").Missed)
 	})
 }
 

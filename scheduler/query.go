@@ -43,7 +43,7 @@ func (s *Scheduler) Runs(ctx context.Context, name string) ([]RunRecord, error) 
 	if err != nil {
 		return nil, err
 	}
-	runs, err := runsOf(ctx, s.store.client, JobReport{State: state, Path: s.Path()})
+	runs, err := runsOf(ctx, s.store.client, Report{State: state, Path: s.Path()})
 	if err != nil {
 		return nil, err
 	}

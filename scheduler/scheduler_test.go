@@ -318,11 +318,11 @@ func TestATickAheadOfTheEnsemblesClockIsHeld(t *testing.T) {
 		fast := func() time.Time { return time.Now().Add(time.Hour) }
 		a := w.start("a", jobs("j", "*/30 * * * *", quick), WithNow(fast)) // it is 01:00 there
 		time.Sleep(time.Second)
-		held := w.log.all(EventHeld)
+		held := w.log.all(EventAhead)
 		require.Len(t, held, 1)
 		require.Equal(t, "00:30:00", held[0].Run.Tick.Format(time.TimeOnly))
 		until(time.Now().Truncate(time.Hour).Add(29 * time.Minute))
-		require.Len(t, w.log.all(EventHeld), 1, "a tick is reported once")
+		require.Len(t, w.log.all(EventAhead), 1, "a tick is reported once")
 		require.Empty(t, w.log.ticks())
 		until(time.Now().Truncate(time.Hour).Add(61 * time.Minute))
 		require.Equal(t, []string{"00:30:00", "01:00:00"}, w.log.ticks())

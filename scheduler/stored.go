@@ -19,32 +19,12 @@ const (
 	maxErrorText  = 300
 )
 
-// wireTexts are the stored texts of the values of a type. A text that is not among them, such as
-// that of a newer release, is a value of its own.
-type wireTexts[V ~string] map[V]string
-
-func (t wireTexts[V]) textOf(value V) string {
-	if text, known := t[value]; known {
-		return text
-	}
-	return string(value)
-}
-
-func (t wireTexts[V]) valueOf(text string) V {
-	for value, known := range t {
-		if known == text {
-			return value
-		}
-	}
-	return V(text)
-}
-
-var reasonTexts = wireTexts[Reason]{
-	ReasonOverlap: "overlap", ReasonHeld: "minimum hold", ReasonNoLeader: "no leader", ReasonLate: "late",
+var reasonTexts = stored.Texts[Reason]{
+	ReasonOverlap: "overlap", ReasonMinHold: "minimum hold", ReasonNoLeader: "no leader", ReasonLate: "late",
 	ReasonBusy: "busy", ReasonPaused: "paused", ReasonChanged: "schedule changed", ReasonRunnerLost: "runner lost",
 }
 
-var outcomeTexts = wireTexts[Outcome]{
+var outcomeTexts = stored.Texts[Outcome]{
 	Running: "", Succeeded: "succeeded", Failed: "failed", Panicked: "panicked", TimedOut: "timed out",
 	Stopped: "stopped", Replaced: "replaced", Lost: "lost",
 }
@@ -56,7 +36,7 @@ type missedCounts map[Reason]int64
 func (c missedCounts) MarshalJSON() ([]byte, error) {
 	byText := make(map[string]int64, len(c))
 	for reason, n := range c {
-		byText[reasonTexts.textOf(reason)] = n
+		byText[reasonTexts.TextOf(reason)] = n
 	}
 	return json.Marshal(byText)
 }
@@ -69,7 +49,7 @@ func (c *missedCounts) UnmarshalJSON(data []byte) error {
 	}
 	*c = make(missedCounts, len(byText))
 	for text, n := range byText {
-		(*c)[reasonTexts.valueOf(text)] = n
+		(*c)[reasonTexts.ValueOf(text)] = n
 	}
 	return nil
 }
@@ -110,13 +90,13 @@ type wireRun struct {
 // wire is the run as it is stored.
 func (r storedRun) wire() wireRun {
 	return wireRun{r.Number, r.ID, r.Tick, r.Manual, r.Attempt, r.Token, r.Runner, r.Started, r.Ended,
-		outcomeTexts.textOf(r.Outcome), r.Error, r.Stuck, r.Member, r.Generation, r.Reruns, r.Request, r.Replace}
+		outcomeTexts.TextOf(r.Outcome), r.Error, r.Stuck, r.Member, r.Generation, r.Reruns, r.Request, r.Replace}
 }
 
 // storedRun is the run that is stored.
 func (w wireRun) storedRun(unknown recipe.Unknown) storedRun {
 	return storedRun{RunRecord{w.Number, w.ID, w.Tick, w.Manual, w.Attempt, w.Token, w.Runner, w.Started, w.Ended,
-		outcomeTexts.valueOf(w.Outcome), w.Error, w.Stuck}, w.Member, w.Generation, w.Reruns, w.Request, w.Replace,
+		outcomeTexts.ValueOf(w.Outcome), w.Error, w.Stuck}, w.Member, w.Generation, w.Reruns, w.Request, w.Replace,
 		unknown}
 }
 
@@ -190,13 +170,13 @@ func (g *storedGap) UnmarshalJSON(data []byte) error {
 	var w wireGap
 	unknown, err := recipe.DecodeFields(data, &w)
 	err = errors.Join(err, checkTimes(&w.From, &w.To))
-	*g = storedGap{Gap{w.From, w.To, w.Count, reasonTexts.valueOf(w.Reason)}, unknown}
+	*g = storedGap{Gap{w.From, w.To, w.Count, reasonTexts.ValueOf(w.Reason)}, unknown}
 	return err
 }
 
 // MarshalJSON writes the gap as it is stored.
 func (g storedGap) MarshalJSON() ([]byte, error) {
-	return g.unknown.EncodeFields(wireGap{g.From, g.To, g.Count, reasonTexts.textOf(g.Reason)})
+	return g.unknown.EncodeFields(wireGap{g.From, g.To, g.Count, reasonTexts.TextOf(g.Reason)})
 }
 
 // checkTimes brings stored times to UTC, and refuses those that cannot be stored again.

@@ -83,8 +83,8 @@ type Reason string
 const (
 	// ReasonOverlap: a run of the job went on.
 	ReasonOverlap Reason = "overlap"
-	// ReasonHeld: the run before had started less than the job's MinHold ago.
-	ReasonHeld Reason = "minimum hold"
+	// ReasonMinHold: the run before had started less than the job's MinHold ago.
+	ReasonMinHold Reason = "minimum hold"
 	// ReasonNoLeader: no member led when they were due, and by the job's policy the next leader did
 	// not run them; of a job of Placement Spread, the job had no member.
 	ReasonNoLeader Reason = "no leader"

@@ -189,10 +189,10 @@ func transferLead(ctx context.Context, u *UI, a Action) error {
 }
 
 // jobOf is a job's scheduler, with what the scheduler knows of the job.
-func (u *UI) jobOf(ctx context.Context, a Action) (*scheduler.Scheduler, scheduler.JobReport, error) {
-	var none scheduler.JobReport
+func (u *UI) jobOf(ctx context.Context, a Action) (*scheduler.Scheduler, scheduler.Report, error) {
+	var none scheduler.Report
 	s := u.hub.latest()
-	i := slices.IndexFunc(s.Jobs, func(r scheduler.JobReport) bool { return r.JobPath() == a.Path })
+	i := slices.IndexFunc(s.Jobs, func(r scheduler.Report) bool { return r.JobPath() == a.Path })
 	if i < 0 {
 		return nil, none, changed("there is no such job")
 	}
@@ -207,7 +207,7 @@ func (u *UI) jobOf(ctx context.Context, a Action) (*scheduler.Scheduler, schedul
 
 // seenOfJob is what a page has seen of a job. A job that was removed and registered again is
 // another.
-func seenOfJob(r scheduler.JobReport) string {
+func seenOfJob(r scheduler.Report) string {
 	return fmt.Sprintf("%s since %d", pausedText(!r.Paused.IsZero()), r.Registered.UnixMilli())
 }
 
@@ -352,7 +352,7 @@ func (u *UI) withMember(ctx context.Context, a Action, f func(*members.Group) er
 }
 
 // stateOf returns the state of a member, in the words of the pages.
-func stateOf(view *members.View, id string) string {
+func stateOf(view members.View, id string) string {
 	for _, m := range view.Members {
 		if m.ID == id {
 			return string(m.State)

@@ -115,7 +115,7 @@ func buildElection(u *UI, q request, s *snapshot) (built, error) {
 	}
 	v := electionView{Path: path, Link: linkTo("", path, u.root), Problems: s.problemsAt[path], Candidates: all,
 		Watched: watched, Done: doneText(q.query), HideData: u.hideData}
-	if r := s.locksAt[path]; len(all) > 0 && r != nil && len(r.Holders) > 0 {
+	if r := s.locksAt[path]; len(all) > 0 && len(r.Holders) > 0 {
 		v.Leader = &all[0]
 	}
 	for i, t := range terms {

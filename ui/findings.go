@@ -201,8 +201,8 @@ func groupByCause(s *snapshot, all []finding) []finding {
 
 // locksOf are the paths that a finding is about: of a deadlock all of its locks.
 func locksOf(s *snapshot, f finding) []string {
-	if lock := s.locksAt[f.Path]; f.Problem == monitor.ProblemDeadlock && lock != nil {
-		if chain, cycle := chainOf(s, lock); cycle >= 0 {
+	if f.Problem == monitor.ProblemDeadlock {
+		if chain, cycle := chainOf(s, s.locksAt[f.Path]); cycle >= 0 {
 			var paths []string
 			for _, c := range chain {
 				paths = append(paths, c.holds)

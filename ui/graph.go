@@ -49,7 +49,7 @@ type chainLink struct {
 
 // chainOf follows from a lock's holder to the holder of the lock that this one waits for, and so
 // on. cycle is where the chain comes back to, or -1.
-func chainOf(s *snapshot, r *locks.Report) (chain []chainLink, cycle int) {
+func chainOf(s *snapshot, r locks.Report) (chain []chainLink, cycle int) {
 	waitsFor := map[framework.SessionID]string{}
 	for _, l := range s.Locks {
 		if l.Kind == locks.ElectionLock {
@@ -61,7 +61,7 @@ func chainOf(s *snapshot, r *locks.Report) (chain []chainLink, cycle int) {
 			}
 		}
 	}
-	for at := r; at != nil && len(at.Holders) > 0 && len(chain) < maxChain; {
+	for at := r; len(at.Holders) > 0 && len(chain) < maxChain; {
 		holder := at.Holders[0]
 		next := waitsFor[holder.Session]
 		chain = append(chain, chainLink{holder, at.Path, next})
@@ -79,7 +79,7 @@ func chainOf(s *snapshot, r *locks.Report) (chain []chainLink, cycle int) {
 
 // waitGraph draws the first waiters, the holder, and the chain of locks that the holder waits for.
 // A chain that comes back to a holder is a deadlock.
-func waitGraph(s *snapshot, r *locks.Report) *graph {
+func waitGraph(s *snapshot, r locks.Report) *graph {
 	if len(r.Holders) == 0 || len(r.Waiters) == 0 {
 		return nil
 	}

@@ -59,15 +59,14 @@ func hideReport(r *monitor.Report) {
 	}
 }
 
-func hideLock(r *locks.Report) *locks.Report {
-	hidden := *r
-	for _, entries := range []*[]locks.Entry{&hidden.Holders, &hidden.Waiters, &hidden.Others} {
+func hideLock(r locks.Report) locks.Report {
+	for _, entries := range []*[]locks.Entry{&r.Holders, &r.Waiters, &r.Others} {
 		*entries = slices.Clone(*entries)
 		for i := range *entries {
 			(*entries)[i].Data = ""
 		}
 	}
-	return &hidden
+	return r
 }
 
 func hideCandidates(all []election.Candidate) []election.Candidate {

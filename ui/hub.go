@@ -32,15 +32,15 @@ type snapshot struct {
 	took   time.Duration
 	sent   int64 // requests of the scan
 	monitor.Report
-	barriers []*barrier.Report
+	barriers []barrier.Report
 	findings []finding
 	unread   []string // what could not be read of barriers
 	places   placeCounts
 
 	// claims of other recipes are not in locks, but in Locks: a session holds them, too
-	locks      []*locks.Report
-	locksAt    map[string]*locks.Report // by path
-	problemsAt map[string][]finding     // by path, also those that follow from others
+	locks      []locks.Report
+	locksAt    map[string]locks.Report // by path
+	problemsAt map[string][]finding    // by path, also those that follow from others
 
 	failed error     // why the latest scan has failed, or nil
 	since  time.Time // when scans began to fail
@@ -239,7 +239,7 @@ func (h *hub) scan() *snapshot {
 	if s.failed != nil && context.Cause(ctx) == errStalled { //nolint:errorlint // it is not wrapped
 		s.failed = errStalled
 	}
-	slices.SortFunc(s.barriers, func(a, b *barrier.Report) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(s.barriers, func(a, b barrier.Report) int { return strings.Compare(a.Path, b.Path) })
 	h.index(s)
 	s.took, s.sent = time.Since(s.at), h.client.Status().Requests-before
 	return s
@@ -283,7 +283,7 @@ func (h *hub) scanAgain(former *snapshot, paths []string,
 
 // index hides data, and fills in what follows from what was read.
 func (h *hub) index(s *snapshot) {
-	s.locks, s.locksAt, s.problemsAt = nil, map[string]*locks.Report{}, map[string][]finding{}
+	s.locks, s.locksAt, s.problemsAt = nil, map[string]locks.Report{}, map[string][]finding{}
 	ofRecipe := map[string]bool{} // by path; decided before data is hidden
 	for _, r := range s.Locks {
 		if r.Kind == locks.NoLock || recipenode.Is(r) {

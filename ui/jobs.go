@@ -13,7 +13,7 @@ import (
 // jobRow is a job in a list.
 type jobRow struct {
 	Link     link
-	Report   scheduler.JobReport
+	Report   scheduler.Report
 	Severity severity
 	Words    string // its schedule
 	Next     time.Time
@@ -22,7 +22,7 @@ type jobRow struct {
 	LastAt   time.Time
 }
 
-func (u *UI) jobRowOf(s *snapshot, r scheduler.JobReport) jobRow {
+func (u *UI) jobRowOf(s *snapshot, r scheduler.Report) jobRow {
 	row := jobRow{Link: linkTo("job", r.JobPath(), u.root), Report: r, Next: r.Next(s.at),
 		Severity: worst(s.problemsAt[r.JobPath()]), Words: r.Spec}
 	if row.Severity == "" && len(r.Findings) > 0 {
@@ -122,7 +122,7 @@ func (v jobView) TickIn(t time.Time) string {
 
 func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
-	i := slices.IndexFunc(s.Jobs, func(r scheduler.JobReport) bool { return r.JobPath() == path })
+	i := slices.IndexFunc(s.Jobs, func(r scheduler.Report) bool { return r.JobPath() == path })
 	if i < 0 {
 		return built{}, missing("job", path)
 	}
@@ -163,7 +163,7 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	name := shellWord(report.Name) + " --scheduler " + shellWord(report.Path)
 	v.Commands = []string{"lockstep jobs " + name, "lockstep runs " + name}
 	return built{report.Name, v, struct {
-		Job  scheduler.JobReport   `json:"job"`
+		Job  scheduler.Report      `json:"job"`
 		Runs []scheduler.RunRecord `json:"runs"`
 	}{report, runs}}, nil
 }

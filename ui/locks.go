@@ -15,7 +15,7 @@ import (
 // lockRow is a lock in a list.
 type lockRow struct {
 	Link     link
-	Report   *locks.Report
+	Report   locks.Report
 	Problems []finding
 	Severity severity
 	Kind     string
@@ -26,7 +26,7 @@ type lockRow struct {
 	Longest  time.Time // since when the first waiter waits
 }
 
-func (u *UI) lockRowOf(s *snapshot, r *locks.Report) lockRow {
+func (u *UI) lockRowOf(s *snapshot, r locks.Report) lockRow {
 	page := "lock"
 	if r.Kind == locks.ElectionLock {
 		page = "election"
@@ -46,7 +46,7 @@ func (u *UI) lockRowOf(s *snapshot, r *locks.Report) lockRow {
 	return row
 }
 
-func heldPermits(r *locks.Report) (n int) {
+func heldPermits(r locks.Report) (n int) {
 	for _, e := range r.Holders {
 		n += max(1, e.Permits)
 	}
@@ -70,7 +70,7 @@ var lockSorts = map[string]func(a, b lockRow) int{
 }
 
 // lockRows are the locks or the elections of a snapshot, what is wrong first.
-func (u *UI) lockRows(s *snapshot, elections bool) (rows []lockRow, reports []*locks.Report) {
+func (u *UI) lockRows(s *snapshot, elections bool) (rows []lockRow, reports []locks.Report) {
 	for _, r := range s.locks {
 		if (r.Kind == locks.ElectionLock) == elections {
 			rows, reports = append(rows, u.lockRowOf(s, r)), append(reports, r)
@@ -168,16 +168,16 @@ func buildLock(u *UI, q request, s *snapshot) (built, error) {
 }
 
 // readLock reads a lock, or says that there is none.
-func (u *UI) readLock(q request, s *snapshot, path string) (*locks.Report, error) {
+func (u *UI) readLock(q request, s *snapshot, path string) (locks.Report, error) {
 	if err := u.checkPath(path); err != nil {
-		return nil, err
+		return locks.Report{}, err
 	}
 	if s.failed != nil {
 		if r, known := s.locksAt[path]; known {
 			return r, nil
 		}
 	}
-	report, err := read(q.ctx, u.hub, s, "lock "+path, func(ctx context.Context) (*locks.Report, error) {
+	report, err := read(q.ctx, u.hub, s, "lock "+path, func(ctx context.Context) (locks.Report, error) {
 		report, err := locks.Inspect(ctx, u.client, path)
 		if err == nil && u.hideData {
 			report = hideLock(report)
@@ -185,11 +185,11 @@ func (u *UI) readLock(q request, s *snapshot, path string) (*locks.Report, error
 		return report, err
 	})
 	if err != nil {
-		return nil, err
+		return locks.Report{}, err
 	}
 	if report.Kind == locks.NoLock {
 		if _, known := s.locksAt[path]; !known {
-			return nil, missing("lock", path)
+			return locks.Report{}, missing("lock", path)
 		}
 	}
 	return report, nil

@@ -118,12 +118,12 @@ func fill(t *testing.T, s *stage, name string) {
 	<-joined
 
 	term, err := election.New(holder, "/elections/"+name, election.WithID(name),
-		election.WithMetadata(election.Metadata{name: name})).Campaign(ctx)
+		election.WithMetadata(map[string]string{name: name})).Campaign(ctx)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 
 	member, err := members.New(holder, "/groups/"+name).Join(ctx, name, members.Info{Version: name,
-		Metadata: members.Metadata{name: name}})
+		Metadata: map[string]string{name: name}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = member.Leave(context.Background()) })
 	require.NoError(t, members.New(holder, "/groups/"+name).Cordon(ctx, "absent "+name, members.WithAbsentMember(),
@@ -397,7 +397,7 @@ func plantSecrets(t *testing.T, s *stage) {
 	client := s.zk.Member(t, "writer", framework.Config{}).Client
 	late := func(f func(context.Context) error) { t.Cleanup(func() { _ = f(context.Background()) }) }
 	term, err := election.New(client, "/elections/one", election.WithID("one"),
-		election.WithMetadata(election.Metadata{"k": "secret-metadata"})).Campaign(ctx)
+		election.WithMetadata(map[string]string{"k": "secret-metadata"})).Campaign(ctx)
 	require.NoError(t, err)
 	late(term.Resign)
 	for _, lock := range []string{"/locks/one", "/locks/data"} {
@@ -430,7 +430,7 @@ func plantSecrets(t *testing.T, s *stage) {
 	}, wait, tick)
 
 	member, err := members.New(client, "/groups/one").Join(ctx, "one", members.Info{
-		Metadata: members.Metadata{"k": "secret-member"}})
+		Metadata: map[string]string{"k": "secret-member"}})
 	require.NoError(t, err)
 	late(member.Leave)
 	instance, err := registry.New(client, "/services").Register(ctx, registry.Instance{Service: "one", ID: "one",

@@ -119,8 +119,9 @@ func (h *hub) changedLocks(s *snapshot, stale map[string][]string) (of []string,
 	above = map[string][]string{}
 	for directory, names := range stale {
 		parent, _ := znode.Split(directory)
+		_, isLock := s.locksAt[directory]
 		switch {
-		case s.locksAt[directory] != nil:
+		case isLock:
 			of = append(of, directory)
 		case h.shown[directory] > 0:
 			return nil, nil, false
@@ -163,8 +164,8 @@ func (h *hub) directoriesToWatch() []string {
 		return nil
 	}
 	all := slices.Sorted(maps.Keys(h.shown))
-	locked := slices.DeleteFunc(slices.Clone(s.locks), func(r *locks.Report) bool { return r.Kind == locks.ClaimLock })
-	slices.SortStableFunc(locked, func(a, b *locks.Report) int {
+	locked := slices.DeleteFunc(slices.Clone(s.locks), func(r locks.Report) bool { return r.Kind == locks.ClaimLock })
+	slices.SortStableFunc(locked, func(a, b locks.Report) int {
 		return cmp.Or(len(s.problemsAt[b.Path])-len(s.problemsAt[a.Path]), len(b.Waiters)-len(a.Waiters))
 	})
 	for _, r := range locked[:min(len(locked), maxWatches)] {

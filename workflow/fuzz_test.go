@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -73,6 +74,20 @@ func TestStoredSteps(t *testing.T) {
 		require.Equal(t, r, again)
 		_, err = recipe.Decode(data, 1, &stepRecord{})
 		require.Equal(t, r.Failure != nil, errors.Is(err, framework.ErrNewer))
+	}
+}
+
+// TestStatesAreStoredAsTheyWere: what releases have stored stays readable, whatever State becomes.
+func TestStatesAreStoredAsTheyWere(t *testing.T) {
+	for text, state := range map[string]State{"active": Active, "waiting": Waiting, "done": Done, "failed": Failed,
+		"cancelled": Cancelled} {
+		data, err := runRecord{Kind: runKind, UUID: "u", Workflow: "a", State: state, ItemNumber: 1,
+			Input: json.RawMessage("1")}.encode()
+		require.NoError(t, err)
+		require.Equal(t, `{"v":1,"kind":"run","id":"u","workflow":"a","state":"`+text+`","turn":1,"input":1}`, string(data))
+		back, err := parseRun("/a", data)
+		require.NoError(t, err)
+		require.Equal(t, state, back.State)
 	}
 }
 

@@ -91,14 +91,14 @@ type Taken struct {
 	Member string `json:"member"`
 	// Session is the member's session.
 	Session framework.SessionID `json:"session"`
-	// At is the time at which the member took the run, by the ensemble's clock.
-	At time.Time `json:"at,omitzero"`
+	// Since is when the member took the run, by the ensemble's clock.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // MarshalJSON leaves a time out that JSON cannot hold.
 func (t Taken) MarshalJSON() ([]byte, error) {
 	type fields Taken
-	t.At = reportjson.Time(t.At)
+	t.Since = reportjson.Time(t.Since)
 	return json.Marshal(fields(t))
 }
 

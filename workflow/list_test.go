@@ -78,7 +78,7 @@ func TestListsAreFiltered(t *testing.T) {
 func TestJSONOfARunHoldsEachValue(t *testing.T) {
 	data, err := json.Marshal(workflow.Report{Path: "/flows", ID: "a", Input: []byte("\"\xff\""), Result: []byte("1"),
 		Started: time.UnixMilli(9000000000000000),
-		Taken:   &workflow.Taken{Member: "m", Session: 7, At: time.UnixMilli(9000000000000000)},
+		Taken:   &workflow.Taken{Member: "m", Session: 7, Since: time.UnixMilli(9000000000000000)},
 		Steps:   []workflow.StepRecord{{Name: "s", Result: []byte("\"\xff\""), Took: 1500 * time.Millisecond}}})
 	require.NoError(t, err)
 	var got map[string]any

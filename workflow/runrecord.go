@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/stored"
 )
 
 // State is where a run is in its life.
@@ -65,8 +66,9 @@ type runRecord struct {
 	Kind       string          `json:"kind"`
 	UUID       string          `json:"id"` // made at the start: not the id that Start was given
 	Workflow   string          `json:"workflow"`
-	State      State           `json:"state"`
-	ItemNumber int64           `json:"turn"` // number of the run's latest item in the queue
+	State      State           `json:"-"`
+	StateText  string          `json:"state"` // State as it is stored; only encode and parseRun use it
+	ItemNumber int64           `json:"turn"`  // number of the run's latest item in the queue
 	Input      json.RawMessage `json:"input"`
 	Result     json.RawMessage `json:"result,omitempty"`
 	Error      string          `json:"error,omitempty"`    // of the latest failed attempt, or the reason of the end
@@ -176,6 +178,7 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 	if r.unknown, err = recipe.Decode(data, recordVersion, &r); err != nil {
 		return runRecord{}, fmt.Errorf("%s: %w", path, err)
 	}
+	r.State, r.StateText = stateTexts.ValueOf(r.StateText), ""
 	if r.Kind == formerKind {
 		return runRecord{}, fmt.Errorf("%w: that of %s was removed", errNoRun, path)
 	}
@@ -191,7 +194,14 @@ func parseRun(path string, data []byte) (r runRecord, err error) {
 
 func (s State) isKnown() bool { return s == Active || s == Waiting || s.IsFinished() }
 
-func (r runRecord) encode() ([]byte, error) { return r.unknown.Encode(recordVersion, r) }
+func (r runRecord) encode() ([]byte, error) {
+	r.StateText = stateTexts.TextOf(r.State)
+	return r.unknown.Encode(recordVersion, r)
+}
+
+// stateTexts stay as they are when the texts that applications see change.
+var stateTexts = stored.Texts[State]{Active: "active", Waiting: "waiting", Done: "done", Failed: "failed",
+	Cancelled: "cancelled"}
 
 // formerRecord is the data of the node of a run that was removed and whose id is kept (WithKeptID).
 // It tells Start what was started.

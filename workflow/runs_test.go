@@ -282,7 +282,7 @@ func TestWhoHasARun(t *testing.T) {
 			session, err := m.Member.Client.Session(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, session.ID(), report.Taken.Session)
-			require.WithinDuration(t, time.Now(), report.Taken.At, time.Minute)
+			require.WithinDuration(t, time.Now(), report.Taken.Since, time.Minute)
 			require.Equal(t, "first", report.Steps[0].Name)
 			runs, err := failure.Collect(watcher.List(t.Context()))
 			require.NoError(t, err)

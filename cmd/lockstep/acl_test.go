@@ -39,9 +39,9 @@ func (s *stage) withAuth(userAndPassword string) *stage {
 }
 
 var (
-	owned  = framework.CreatorOnly()[0]
+	owned  = framework.CreatorOnlyACL()[0]
 	seen   = framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"}
-	opened = framework.Open()[0]
+	opened = framework.OpenACL()[0]
 )
 
 func TestWhoIsPermittedIsNamed(t *testing.T) {

@@ -136,7 +136,8 @@ func TestDoctorNamesTheMissingPermission(t *testing.T) {
 	s := newStage(t)
 	c, err := framework.New(framework.Config{
 		Servers: strings.Split(s.servers, ","),
-		Auth:    []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
+		Auth:    []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}},
+		ACL:     framework.CreatorOnlyACL(),
 	})
 	require.NoError(t, err)
 	c.Start()

@@ -171,7 +171,7 @@ func TestAMistypedSubcommandIsAUsageError(t *testing.T) {
 func TestTheOthersAreShownBesideWhatMayNotBeRead(t *testing.T) {
 	s := newStage(t)
 	everybody := client(t, s)
-	ann := connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...)
+	ann := connectAs(t, s, "", "ann:secret", framework.CreatorOnlyACL()...)
 	for _, dir := range []string{cli.LocksDir, cli.ElectionsDir, cli.QueuesDir, cli.GroupsDir, cli.ServicesDir} {
 		require.NoError(t, everybody.MakeDirs(t.Context(), dir+"/open"))
 		require.NoError(t, ann.MakeDirs(t.Context(), dir+"/private/x"))

@@ -142,7 +142,7 @@ func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
 	s := newStage(t)
 	s.start("cron", "demo", "0 3 1 1 *", "--", "true")
 	s.queue("/lockstep/jobs/demo/members", 1)
-	require.NoError(t, connectAs(t, s, "", "ann:secret", framework.CreatorOnly()...).Create(t.Context(),
+	require.NoError(t, connectAs(t, s, "", "ann:secret", framework.CreatorOnlyACL()...).Create(t.Context(),
 		"/lockstep/jobs/private", nil, framework.Persistent))
 	code, out, errs := s.run("jobs", "--check")
 	require.Equal(t, cli.ExitNoPermission, code)
@@ -153,7 +153,7 @@ func TestJobsThatCannotBeReadAreNotSaidToBeFine(t *testing.T) {
 
 // TestAPauseIsShownBesideOtherStates, and no time at which the members left, which nobody knows.
 func TestAPauseIsShownBesideOtherStates(t *testing.T) {
-	paused := scheduler.JobReport{State: scheduler.State{Paused: time.Now()}}
+	paused := scheduler.Report{State: scheduler.State{Paused: time.Now()}}
 	require.Equal(t, "paused", cron.StateCell(paused).Text)
 	runs := paused
 	runs.Running = []scheduler.RunRecord{{Runner: "web-1"}}

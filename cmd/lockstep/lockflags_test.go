@@ -84,7 +84,7 @@ func TestPermits(t *testing.T) {
 	s.granted("--permits", "3", "--count", "3", "demo")
 
 	errs := s.refused(65, "--permits", "4", "demo")
-	require.Contains(t, errs, "/lockstep/locks/demo has 3, 4 were given")
+	require.Contains(t, errs, "/lockstep/locks/demo has 3, the Semaphore was made with 4")
 	require.Contains(t, errs, "must give the same --permits")
 	s.left()
 }

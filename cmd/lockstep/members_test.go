@@ -25,7 +25,7 @@ func TestMembersAreShownAndDrained(t *testing.T) {
 	finish := make(chan struct{})
 	web := members.New(s.connected(), "/lockstep/groups/web")
 	m, err := web.Join(t.Context(), "web-1",
-		members.Info{Version: "1.4", Load: 0.5, Metadata: members.Metadata{"zone": "b\x1b[2J"}},
+		members.Info{Version: "1.4", Load: 0.5, Metadata: map[string]string{"zone": "b\x1b[2J"}},
 		members.WithDrain(func(ctx context.Context, _ members.Cordon) error {
 			select {
 			case <-finish:

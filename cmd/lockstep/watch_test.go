@@ -194,7 +194,8 @@ func TestWatchGoesOnPastNodesItMayNotRead(t *testing.T) {
 	require.NoError(t, c.MakeDirs(t.Context(), "/app/open"))
 	secret, err := framework.New(framework.Config{
 		Servers: strings.Split(s.servers, ","),
-		Auth:    []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}}, ACL: framework.CreatorOnly(),
+		Auth:    []framework.Credential{{Scheme: "digest", Auth: []byte("ann:secret")}},
+		ACL:     framework.CreatorOnlyACL(),
 	})
 	require.NoError(t, err)
 	secret.Start()

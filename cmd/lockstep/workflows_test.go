@@ -322,7 +322,7 @@ func TestAnActiveRunShowsTheSessionThatHasIt(t *testing.T) {
 	require.Regexp(t, `(?m)^└─  running  since `, s.ok("workflows", "s1"))
 	one := decode(t, s.ok("workflows", "s1", "--json"))
 	taken := one["taken"].(map[string]any)
-	require.NotEmpty(t, taken["at"])
+	require.NotEmpty(t, taken["since"])
 	require.Equal(t, m.identity, taken["member"])
 	require.Contains(t, s.ok("workflows", "s1"), " of "+m.identity)
 	session := taken["session"]

@@ -31,7 +31,7 @@ func main() {
 	}
 	err = lockstep.Run(context.Background(), client, []lockstep.Part{
 		lockstep.Lead(election.New(client, "/billing"), bill),
-	}, lockstep.WithHealth(cmp.Or(os.Getenv("HEALTH_ADDRESS"), ":8080")))
+	}, lockstep.WithProbes(cmp.Or(os.Getenv("HEALTH_ADDRESS"), ":8080")))
 	if err != nil {
 		log.Fatal(err)
 	}

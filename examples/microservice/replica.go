@@ -69,7 +69,7 @@ func startReplica(o options, i int, spans io.Writer, log *slog.Logger) (*replica
 		return nil, errors.Join(err, listener.Close())
 	}
 	r.shop, r.receipts = newShop(r.client), queue.New(r.client, receiptsPath, codec.JSON[int64]())
-	r.election = election.New(r.client, electionPath, election.WithMetadata(election.Metadata{"address": r.address}))
+	r.election = election.New(r.client, electionPath, election.WithMetadata(map[string]string{"address": r.address}))
 	jobs := scheduler.New(r.client, jobsPath)
 	if err := jobs.Add(scheduler.Job{Name: "report", Spec: o.report, Run: r.report}); err != nil {
 		return nil, errors.Join(err, listener.Close())

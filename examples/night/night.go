@@ -157,7 +157,7 @@ func (n *night) fleet(ctx context.Context, client *framework.Client) error {
 	for i := range 4 {
 		name := fmt.Sprintf("billing-%d", i+1)
 		if _, err := group.Join(ctx, name, members.Info{Version: "v2.14.0", Load: float64(10*i) + 3.5,
-			Metadata: members.Metadata{"zone": string(rune('a' + i%2))}}); err != nil {
+			Metadata: map[string]string{"zone": string(rune('a' + i%2))}}); err != nil {
 			return err
 		}
 		instance, err := services.Register(ctx, registry.Instance{Service: "billing", ID: name,

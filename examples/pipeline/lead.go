@@ -42,7 +42,7 @@ func (r *round) planAndReport(ctx context.Context, term *election.Term) error {
 	}
 	for p := range phases {
 		over := r.over(r.number, p)
-		missing, err := over.Remaining(ctx)
+		missing, err := over.Missing(ctx)
 		if err != nil {
 			return err
 		}

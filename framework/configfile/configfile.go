@@ -48,23 +48,23 @@ type File struct {
 // Monitor has the fields of monitor.Settings, and can be converted to it. It is declared here so
 // that a program without a monitor does not link that package.
 type Monitor struct {
-	Interval        *time.Duration `yaml:"interval"`
-	BeginAfter      *int           `yaml:"beginAfter"`
-	EndAfter        *int           `yaml:"endAfter"`
-	Waiters         *int           `yaml:"waiters"`
-	LongHold        *time.Duration `yaml:"longHold"`
-	SilentHolder    *time.Duration `yaml:"silentHolder"`
-	FailedRuns      *int           `yaml:"failedRuns"`
-	OldItem         *time.Duration `yaml:"oldItem"`
-	FailingItem     *int           `yaml:"failingItem"`
-	HeldItem        *time.Duration `yaml:"heldItem"`
-	DeadLetters     *int           `yaml:"deadLetters"`
-	FailedWorkflows *int           `yaml:"failedWorkflows"`
-	UntakenRun      *time.Duration `yaml:"untakenRun"`
-	SessionBytes    *int           `yaml:"sessionBytes"`
-	GrowthScans     *int           `yaml:"growthScans"`
-	GrowthItems     *int           `yaml:"growthItems"`
-	Without         []string       `yaml:"without"`
+	Interval     *time.Duration `yaml:"interval"`
+	BeginAfter   *int           `yaml:"beginAfter"`
+	EndAfter     *int           `yaml:"endAfter"`
+	Waiters      *int           `yaml:"waiters"`
+	LongHold     *time.Duration `yaml:"longHold"`
+	SilentHolder *time.Duration `yaml:"silentHolder"`
+	JobFailures  *int           `yaml:"jobFailures"`
+	OldItem      *time.Duration `yaml:"oldItem"`
+	FailingItem  *int           `yaml:"failingItem"`
+	HeldItem     *time.Duration `yaml:"heldItem"`
+	DeadLetters  *int           `yaml:"deadLetters"`
+	FailedRuns   *int           `yaml:"failedRuns"`
+	UntakenRun   *time.Duration `yaml:"untakenRun"`
+	SessionBytes *int           `yaml:"sessionBytes"`
+	GrowthScans  *int           `yaml:"growthScans"`
+	GrowthItems  *int           `yaml:"growthItems"`
+	Without      []string       `yaml:"without"`
 }
 
 // Client are the keys of a client, each as the field of framework.Config.

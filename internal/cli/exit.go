@@ -61,7 +61,7 @@ func WithCode(err error) error {
 	if errors.As(err, &s) {
 		return &ExitError{Code: ExitSignal + s.signalNumber()}
 	}
-	var differs *locks.PermitsError
+	var differs *locks.MismatchError
 	if errors.As(err, &differs) {
 		return ExitWith(ExitMismatch, err, "all who use a NAME must give the same --permits")
 	}

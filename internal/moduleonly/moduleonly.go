@@ -40,11 +40,11 @@ var (
 	HasWorkflows func(children []string) bool
 
 	// InspectSchedulers reads the jobs of the schedulers at some paths together, about 10 requests
-	// for 1,000 schedulers of one job, and returns them as a []scheduler.JobReport. An error that
+	// for 1,000 schedulers of one job, and returns them as a []scheduler.Report. An error that
 	// concerns one scheduler or job comes beside the other jobs' reports, joined with the others.
 	InspectSchedulers func(ctx context.Context, client *framework.Client, paths []string) (reports any, err error)
 
-	// RunsOfJobs returns the latest runs of the jobs of reports, a []scheduler.JobReport, as a
+	// RunsOfJobs returns the latest runs of the jobs of reports, a []scheduler.Report, as a
 	// [][]scheduler.RunRecord: each as scheduler.Scheduler.Runs does, in the order of the reports,
 	// and read together. Of jobs whose runs cannot be read it returns the errors, joined, beside the
 	// others' runs.

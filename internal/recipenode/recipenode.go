@@ -17,7 +17,7 @@ var paths = regexp.MustCompile(
 
 // Is reports whether a report's path is a node of a queue, a scheduler, a barrier or a service.
 // Package locks reports it as a claim: the servers do not know what an ephemeral node is for.
-func Is(r *locks.Report) bool {
+func Is(r locks.Report) bool {
 	if r.Kind != locks.ClaimLock {
 		return false
 	}

@@ -1,5 +1,5 @@
-// Package stored normalizes what records in nodes hold: text that JSON can hold, and times that can
-// be encoded.
+// Package stored normalizes what records in nodes hold: text that JSON can hold, times that can be
+// encoded, and the texts of values that applications see with other texts.
 package stored
 
 import (

@@ -38,11 +38,11 @@ const (
 
 // Survey is what Read has read.
 type Survey struct {
-	Locks    []*locks.Report
-	Jobs     []scheduler.JobReport
+	Locks    []locks.Report
+	Jobs     []scheduler.Report
 	Queues   []queue.Report
 	Runs     []workflow.Report // Workflows after Workflows, in the order of their ids
-	Barriers []*barrier.Report
+	Barriers []barrier.Report
 	// QueuePaths are the paths of the queues, also of those that cannot be read, and Requested those
 	// of the locks for which holders of other locks have requests. Both need Queues.
 	QueuePaths, Requested []string
@@ -91,9 +91,9 @@ type reading struct {
 	schedulers, workflows []string // paths
 }
 
-// note notes each of the joined errors of a read, and pauses. It returns an error that ends the
-// survey.
-func (r *reading) note(ctx context.Context, part Part, path string, err error) error {
+// finishRead keeps each of the joined errors of a read as something that is unread, and pauses. It
+// returns an error that ends the survey.
+func (r *reading) finishRead(ctx context.Context, part Part, path string, err error) error {
 	if err != nil {
 		for _, e := range failure.SplitJoined(err) {
 			if ends := EndedBy(ctx, e); ends != nil {
@@ -136,7 +136,7 @@ func (r *reading) findDirectories(ctx context.Context) error {
 		return nil
 	}
 	for found, err := range recipe.Find(ctx, r.client, []string{r.root}, maxSearched, layouts...) {
-		if err := r.note(ctx, r.parts&(Jobs|Queues|Runs), r.root, err); err != nil {
+		if err := r.finishRead(ctx, r.parts&(Jobs|Queues|Runs), r.root, err); err != nil {
 			return err
 		}
 		if err != nil {
@@ -178,7 +178,7 @@ func (r *reading) readQueues(ctx context.Context) error {
 		if err = cmp.Or(err, ended); err != nil {
 			return err
 		}
-		if err := r.note(ctx, Queues, r.root, nil); err != nil {
+		if err := r.finishRead(ctx, Queues, r.root, nil); err != nil {
 			return err
 		}
 	}
@@ -191,9 +191,9 @@ func (r *reading) readJobs(ctx context.Context) error {
 	}
 	for paths := range slices.Chunk(r.schedulers, readAtOnce) {
 		all, err := moduleonly.InspectSchedulers(ctx, r.client, paths)
-		reports, _ := all.([]scheduler.JobReport)
+		reports, _ := all.([]scheduler.Report)
 		r.Jobs = append(r.Jobs, reports...)
-		if err := r.note(ctx, Jobs, r.root, err); err != nil {
+		if err := r.finishRead(ctx, Jobs, r.root, err); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func collect[T any](ctx context.Context, r *reading, part Part, sequence iter.Se
 		if err == nil {
 			all = append(all, one)
 		}
-		if err := r.note(ctx, part, r.root, err); err != nil {
+		if err := r.finishRead(ctx, part, r.root, err); err != nil {
 			return all, err
 		}
 	}
@@ -236,13 +236,14 @@ func (r *reading) readRuns(ctx context.Context) error {
 		defer w.Close(ctx) //nolint:errcheck // it has put nothing
 		for run, err := range w.List(ctx) {
 			if err == nil && len(r.Runs) == maxRuns {
-				return r.note(ctx, Runs, path, fmt.Errorf("%w: there are more than %d runs; the rest was left out",
-					framework.ErrTooLarge, maxRuns))
+				return r.finishRead(ctx, Runs, path,
+					fmt.Errorf("%w: there are more than %d runs; the rest was left out",
+						framework.ErrTooLarge, maxRuns))
 			}
 			if err == nil {
 				r.Runs = append(r.Runs, run)
 			}
-			if err := r.note(ctx, Runs, path, err); err != nil {
+			if err := r.finishRead(ctx, Runs, path, err); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,7 @@ func (w *world) operator() *zktest.Member {
 	return w.zk.Member(w.t, "operator", framework.Config{
 		SessionTimeout: 10 * time.Second,
 		Auth:           []framework.Credential{{Scheme: "digest", Auth: []byte("ops:pw")}},
-		ParentACL:      framework.Open(),
+		ParentACL:      framework.OpenACL(),
 	})
 }
 

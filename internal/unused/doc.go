@@ -1,7 +1,7 @@
 // Package unused finds nodes that no client uses any more, and deletes them.
 //
 // It recognizes such nodes by the layouts of the recipes, and finds no others. An empty node of
-// unknown purpose stays: it may be a flag, or count the numbers of sequential nodes (ids.NewName),
+// unknown purpose stays: it may be a flag, or count the numbers of sequential nodes (ids.MakeName),
 // and servers do not show which nodes are containers.
 // docs/adr/0088-only-what-a-layout-shows-to-be-unused-is-removed.md lists the nodes that are
 // removed and those that are kept.

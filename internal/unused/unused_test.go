@@ -93,7 +93,7 @@ func TestOthersAreNeverTouched(t *testing.T) {
 		} {
 			w.put(path, data)
 		}
-		name, err := ids.NewName(ctx, w.admin.Client, "/lockstep/ids/names", "n-", nil)
+		name, err := ids.MakeName(ctx, w.admin.Client, "/lockstep/ids/names", "n-", nil)
 		require.NoError(t, err)
 		require.NoError(t, w.admin.Delete(ctx, name.Path, framework.AnyVersion))
 		c := ids.NewCounter(w.admin.Client, "/lockstep/ids/c")

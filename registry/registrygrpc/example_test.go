@@ -3,7 +3,6 @@ package registrygrpc_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"net"
 
 	"google.golang.org/grpc"
@@ -11,27 +10,25 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/lockstep-go/lockstep"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/registry/registrygrpc"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// serveBilling serves until ctx ends. Callers leave the instance before it stops.
+// serveBilling serves until SIGTERM, at an address that callers reach. They leave the instance before it
+// stops.
 func serveBilling(ctx context.Context, client *framework.Client, server *grpc.Server, listener net.Listener) error {
 	address := listener.Addr().(*net.TCPAddr)
-	instance, err := registry.New(client, "/services").Register(ctx,
-		registry.Instance{Service: "billing", Address: address.IP.String(), Port: address.Port})
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(ctx, func() {
-		if err := instance.Drain(ctx); err != nil {
-			log.Print(err)
-		}
-		server.GracefulStop()
+	instance := registry.Instance{Service: "billing", Address: address.IP.String(), Port: address.Port}
+	return lockstep.Run(ctx, client, []lockstep.Part{
+		lockstep.Register("instance", registry.New(client, "/services"), instance),
+		lockstep.Go("grpc", func(ctx context.Context) error {
+			defer context.AfterFunc(ctx, server.GracefulStop)()
+			return server.Serve(listener)
+		}),
 	})
-	return server.Serve(listener)
 }
 
 // dialBilling returns a connection to all instances, whichever there are. Each call goes to the next one.

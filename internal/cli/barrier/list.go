@@ -24,12 +24,12 @@ type barriersView struct {
 	plural    string
 	list      string // the command that shows all
 	overview  func() *cli.Table
-	row       func(r *barrier.Report) []cli.Cell
-	detail    func(r *barrier.Report) *cli.Table
+	row       func(r barrier.Report) []cli.Cell
+	detail    func(r barrier.Report) *cli.Table
 }
 
 func newBarriers(streams *cli.Streams) *cobra.Command {
-	v := &barriersView{directory: "barriers", kind: barrier.DoubleBarrierReport, plural: "barriers",
+	v := &barriersView{directory: "barriers", kind: barrier.KindDoubleBarrier, plural: "barriers",
 		list: "lockstep barriers", row: barrierRow, detail: memberTable,
 		overview: func() *cli.Table {
 			return cli.NewTable("BARRIER", "MEMBERS", "ROUNDS", "INSIDE", "LEFT",
@@ -47,10 +47,10 @@ in Curator's layout are not shown. Nothing is written.`,
 }
 
 func newGates(streams *cli.Streams) *cobra.Command {
-	v := &barriersView{directory: "gates", kind: barrier.GateReport, plural: "gates that are up",
+	v := &barriersView{directory: "gates", kind: barrier.KindGate, plural: "gates that are up",
 		list: "lockstep gates", row: gateRow,
 		overview: func() *cli.Table { return cli.NewTable("GATE", "RAISED BY", "HOST", "SINCE", "UNTIL") }}
-	v.detail = func(r *barrier.Report) *cli.Table {
+	v.detail = func(r barrier.Report) *cli.Table {
 		t := v.overview()
 		t.AddRow(gateRow(r)...)
 		return t
@@ -66,7 +66,7 @@ that is down leaves no trace, and neither do processes that wait at a gate. Noth
 }
 
 func newLatchList(streams *cli.Streams) *cobra.Command {
-	v := &barriersView{directory: "latches", kind: barrier.LatchReport, plural: "latches", list: "lockstep latch ls",
+	v := &barriersView{directory: "latches", kind: barrier.KindLatch, plural: "latches", list: "lockstep latch ls",
 		row: latchRow, detail: countTable,
 		overview: func() *cli.Table { return cli.NewTable("LATCH", "COUNTS", "MISSING", "STATE") }}
 	return v.newCommand(streams, &cobra.Command{
@@ -126,7 +126,7 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 	if err := overview.PrintTo(v.Out); err != nil {
 		return err
 	}
-	if shown == 0 && named && root != "/" && unread == nil && v.kind != barrier.GateReport {
+	if shown == 0 && named && root != "/" && unread == nil && v.kind != barrier.KindGate {
 		// a gate that is down leaves no trace
 		return cli.NothingFoundError(ctx, v.Streams, client, v.plural, root, v.list)
 	}
@@ -140,7 +140,7 @@ func (v *barriersView) show(ctx context.Context, client *framework.Client, root 
 func (v *barriersView) find(client *framework.Client) func(context.Context) iter.Seq2[string, error] {
 	return func(ctx context.Context) iter.Seq2[string, error] {
 		return cli.PathsOf(barrier.List(ctx, client, "/"),
-			func(r *barrier.Report) (string, bool) { return r.Path, r.Kind == v.kind })
+			func(r barrier.Report) (string, bool) { return r.Path, r.Kind == v.kind })
 	}
 }
 
@@ -148,14 +148,14 @@ func nameBelow(dir, path string) cli.Cell {
 	return cli.BoldCell(cli.QuoteName(strings.TrimPrefix(path, dir+"/")))
 }
 
-func barrierRow(r *barrier.Report) []cli.Cell {
+func barrierRow(r barrier.Report) []cli.Cell {
 	return []cli.Cell{nameBelow(cli.BarriersDir, r.Path), cli.PlainCell(strconv.Itoa(r.Needed)),
 		cli.PlainCell(strconv.FormatInt(r.Rounds, 10)), cli.GreenCell(cli.FormatCount(len(r.Inside))),
 		cli.PlainCell(cli.FormatCount(r.Left)), cli.YellowCell(cli.FormatCount(len(r.Waiting))),
 		cli.PlainCell(cli.FormatCount(r.Missing))}
 }
 
-func memberTable(r *barrier.Report) *cli.Table {
+func memberTable(r barrier.Report) *cli.Table {
 	t := cli.NewTable("", "MEMBER", "HOST", "PID", "SINCE", "SESSION")
 	t.Title = fmt.Sprintf("%s: %d enter together; round %d, ", cli.QuoteName(r.Path), r.Needed, r.Rounds)
 	if len(r.Inside) > 0 || r.Left > 0 {
@@ -179,7 +179,7 @@ func memberCells(role cli.Cell, m barrier.Member) []cli.Cell {
 		cli.DimCell(m.Session.String())}
 }
 
-func gateRow(r *barrier.Report) []cli.Cell {
+func gateRow(r barrier.Report) []cli.Cell {
 	until := cli.PlainCell("it is lowered")
 	if r.RaisedBy.Session != 0 {
 		until = cli.PlainCell("session " + r.RaisedBy.Session.String() + " ends")
@@ -189,20 +189,20 @@ func gateRow(r *barrier.Report) []cli.Cell {
 		until}
 }
 
-func latchRow(r *barrier.Report) []cli.Cell {
+func latchRow(r barrier.Report) []cli.Cell {
 	return []cli.Cell{nameBelow(cli.LatchesDir, r.Path), cli.PlainCell(fmt.Sprintf("%d of %d", len(r.Counted),
 		r.Needed)),
 		cli.PlainCell(cli.FormatCount(r.Missing)), latchState(r)}
 }
 
-func latchState(r *barrier.Report) cli.Cell {
+func latchState(r barrier.Report) cli.Cell {
 	if r.Open {
 		return cli.GreenCell("open")
 	}
 	return cli.YellowCell("counting")
 }
 
-func countTable(r *barrier.Report) *cli.Table {
+func countTable(r barrier.Report) *cli.Table {
 	t := cli.NewTable("COUNTED")
 	t.Title = fmt.Sprintf("%s: %s, %d of %d, %d missing", cli.QuoteName(r.Path), latchState(r).Text, len(r.Counted),
 		r.Needed, r.Missing)

@@ -17,7 +17,7 @@ import (
 const ticksShown = 10
 
 // PrintDetail prints all that is known of one job.
-func PrintDetail(w io.Writer, asJSON bool, r scheduler.JobReport, runs []scheduler.RunRecord) error {
+func PrintDetail(w io.Writer, asJSON bool, r scheduler.Report, runs []scheduler.RunRecord) error {
 	ticks := nextTicks(r)
 	if asJSON {
 		return cli.PrintResult(w, true, reportjson.Joined{r, struct {
@@ -50,7 +50,7 @@ func PrintDetail(w io.Writer, asJSON bool, r scheduler.JobReport, runs []schedul
 }
 
 // jobFacts are what is known of a job, as labels and texts.
-func jobFacts(r scheduler.JobReport) [][2]string {
+func jobFacts(r scheduler.Report) [][2]string {
 	schedule := r.Spec + ", in " + r.Zone
 	if parsed, err := r.Schedule(); err == nil {
 		schedule = fmt.Sprintf("%s: %s, in %s", r.Spec, parsed.Words(), r.Zone)
@@ -89,7 +89,7 @@ func jobFacts(r scheduler.JobReport) [][2]string {
 	return append(facts, [2]string{"ticks", counts})
 }
 
-func missedReasons(r scheduler.JobReport) func(yield func(scheduler.Reason) bool) {
+func missedReasons(r scheduler.Report) func(yield func(scheduler.Reason) bool) {
 	return func(yield func(scheduler.Reason) bool) {
 		for reason, n := range r.Missed {
 			if n > 0 && !yield(reason) {
@@ -100,7 +100,7 @@ func missedReasons(r scheduler.JobReport) func(yield func(scheduler.Reason) bool
 }
 
 // nextTicks are a job's next ticks, in its zone.
-func nextTicks(r scheduler.JobReport) (ticks []time.Time) {
+func nextTicks(r scheduler.Report) (ticks []time.Time) {
 	for t := r.Next(r.At); !t.IsZero() && len(ticks) < ticksShown; t = r.Next(t) {
 		ticks = append(ticks, t)
 	}

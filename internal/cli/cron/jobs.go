@@ -194,7 +194,7 @@ func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, name,
 	}
 	report.Name = name
 	if check {
-		return p.printFindings([]scheduler.JobReport{report}, false)
+		return p.printFindings([]scheduler.Report{report}, false)
 	}
 	runs, err := s.Runs(ctx, job)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, name,
 	return PrintDetail(p.Out, p.JSON, report, runs)
 }
 
-func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
+func (p *jobsCommand) printJobs(reports []scheduler.Report) error {
 	if p.JSON {
 		for _, r := range reports {
 			if err := cli.PrintResult(p.Out, true, r); err != nil {
@@ -217,7 +217,7 @@ func (p *jobsCommand) printJobs(reports []scheduler.JobReport) error {
 
 // printFindings prints the findings of jobs, and returns the exit code. It does not say that
 // nothing is wrong if some jobs are unread.
-func (p *jobsCommand) printFindings(reports []scheduler.JobReport, someUnread bool) error {
+func (p *jobsCommand) printFindings(reports []scheduler.Report, someUnread bool) error {
 	found := &cli.FindingPrinter{Streams: p.Streams, JSON: p.JSON}
 	for _, r := range reports {
 		for _, f := range r.Findings {
@@ -242,7 +242,7 @@ type findingJSON struct {
 const maxFound = 20_000
 
 // readJobs reports on the schedulers at and below a path.
-func readJobs(ctx context.Context, client *framework.Client, root string) ([]scheduler.JobReport, error) {
+func readJobs(ctx context.Context, client *framework.Client, root string) ([]scheduler.Report, error) {
 	roots := []string{root}
 	if root == cli.JobsDir {
 		// not jobsDir itself: jobs that are called jobs and changes would make it look like a
@@ -270,7 +270,7 @@ func readJobs(ctx context.Context, client *framework.Client, root string) ([]sch
 		paths = append(paths, found.Path)
 	}
 	all, err := moduleonly.InspectSchedulers(ctx, client, paths)
-	reports, _ := all.([]scheduler.JobReport)
+	reports, _ := all.([]scheduler.Report)
 	unread = append(unread, err)
 	for i, r := range reports {
 		reports[i].Name = strings.TrimPrefix(r.JobPath(), cli.JobsDir+"/") // the NAME for the other subcommands

@@ -11,7 +11,7 @@ import (
 )
 
 // jobTable has one line for each job. Problems are red.
-func jobTable(jobs []scheduler.JobReport) *cli.Table {
+func jobTable(jobs []scheduler.Report) *cli.Table {
 	t := cli.NewTable("JOB", "SCHEDULE", "ZONE", "NEXT", "STATE", "LAST RUN", "RAN", "FAILED", "MISSED", "OVERDUE")
 	for _, r := range jobs {
 		failed := cli.YellowCell(cli.FormatCount(r.Failures))
@@ -34,12 +34,12 @@ func missedTicks(s scheduler.State) (n int64) {
 	return n
 }
 
-func hasProblem(r scheduler.JobReport, problem scheduler.Problem) bool {
+func hasProblem(r scheduler.Report, problem scheduler.Problem) bool {
 	return slices.ContainsFunc(r.Findings, func(f scheduler.Finding) bool { return f.Problem == problem })
 }
 
 // StateCell is what a job does, or why it does not run.
-func StateCell(r scheduler.JobReport) cli.Cell {
+func StateCell(r scheduler.Report) cli.Cell {
 	for _, f := range r.Findings {
 		switch f.Problem {
 		case scheduler.ProblemStuck:

@@ -32,7 +32,7 @@ func (s *candidateFlags) addCandidateFlags(cmd *cobra.Command) {
 
 // candidateOptions returns the flags as options of the library, or a usage error.
 func (s *candidateFlags) candidateOptions(cmd *cobra.Command) ([]election.Option, error) {
-	meta := election.Metadata{}
+	meta := map[string]string{}
 	for _, pair := range s.meta {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {

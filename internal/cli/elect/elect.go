@@ -163,7 +163,7 @@ type leaderChangeJSON struct {
 	Token int64   `json:"token"`
 	Term  int64   `json:"term"` // 0: not counted
 
-	Metadata election.Metadata `json:"metadata,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // printLeaders prints who leads until a signal comes.

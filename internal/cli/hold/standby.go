@@ -83,7 +83,7 @@ func WaitingText(ctx context.Context, client *framework.Client, path string, ahe
 
 // HoldersText says who has a lock. The nodes of locks tell when their holders asked, and those of a
 // semaphore when they were granted.
-func HoldersText(r *locks.Report) string {
+func HoldersText(r locks.Report) string {
 	since := "asked for it at"
 	if r.Kind == locks.SemaphoreLock {
 		since = "has had it since"

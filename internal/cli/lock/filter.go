@@ -48,7 +48,7 @@ func (f *Filter) checkFilterFlags(cmd *cobra.Command) error {
 func (f *Filter) streams() bool { return f.sort == "path" && f.limit == 0 }
 
 // Admits reports whether a lock is to be shown.
-func (f *Filter) Admits(r *locks.Report, now time.Time) bool {
+func (f *Filter) Admits(r locks.Report, now time.Time) bool {
 	switch {
 	case !f.all && recipenode.Is(r):
 		return false
@@ -66,7 +66,7 @@ func (f *Filter) Admits(r *locks.Report, now time.Time) bool {
 }
 
 // HeldSince is when the first of the present holders asked, or now if there is none.
-func HeldSince(r *locks.Report, now time.Time) time.Time {
+func HeldSince(r locks.Report, now time.Time) time.Time {
 	since := now
 	for _, e := range r.Holders {
 		if e.Since.Before(since) {
@@ -77,14 +77,14 @@ func HeldSince(r *locks.Report, now time.Time) time.Time {
 }
 
 // arrange sorts the locks and returns those within the limit.
-func (f *Filter) arrange(streams *cli.Streams, reports []*locks.Report, now time.Time) []*locks.Report {
+func (f *Filter) arrange(streams *cli.Streams, reports []locks.Report, now time.Time) []locks.Report {
 	switch f.sort {
 	case "waiting":
 		slices.SortStableFunc(reports,
-			func(a, b *locks.Report) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) })
+			func(a, b locks.Report) int { return cmp.Compare(len(b.Waiters), len(a.Waiters)) })
 	case "age":
 		slices.SortStableFunc(reports,
-			func(a, b *locks.Report) int { return HeldSince(a, now).Compare(HeldSince(b, now)) })
+			func(a, b locks.Report) int { return HeldSince(a, now).Compare(HeldSince(b, now)) })
 	}
 	if f.limit > 0 && len(reports) > f.limit {
 		streams.PrintNotice("%d locks are left out by --limit %d", len(reports)-f.limit, f.limit)

@@ -94,12 +94,12 @@ func (l *locksCommand) inspectLocks(cmd *cobra.Command, args []string) error {
 
 // isUsed reports whether a lock has nodes of processes. A free semaphore keeps a record of its
 // permits.
-func isUsed(r *locks.Report) bool { return len(r.Holders)+len(r.Waiters)+len(r.Others) > 0 }
+func isUsed(r locks.Report) bool { return len(r.Holders)+len(r.Waiters)+len(r.Others) > 0 }
 
 // listLocks shows every lock below a path. What cannot be read is warned about, and decides the
 // exit code. A NAME without any lock may be mistyped.
 func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, root string, named bool) error {
-	var reports []*locks.Report
+	var reports []locks.Report
 	var unread error
 	now := time.Now()
 	found := 0
@@ -138,7 +138,7 @@ func (l *locksCommand) listLocks(ctx context.Context, client *framework.Client, 
 	return cli.ExitCodeOfPrinted(l.Streams, unread)
 }
 
-func (l *locksCommand) printReports(reports []*locks.Report, now time.Time) error {
+func (l *locksCommand) printReports(reports []locks.Report, now time.Time) error {
 	if !l.JSON {
 		return printLockOverview(l.Out, reports, now)
 	}
@@ -154,7 +154,7 @@ func (l *locksCommand) printReports(reports []*locks.Report, now time.Time) erro
 func FindUsed(client *framework.Client, elections bool) func(context.Context) iter.Seq2[string, error] {
 	shown := Filter{}
 	return func(ctx context.Context) iter.Seq2[string, error] {
-		return cli.PathsOf(locks.List(ctx, client, "/"), func(r *locks.Report) (string, bool) {
+		return cli.PathsOf(locks.List(ctx, client, "/"), func(r locks.Report) (string, bool) {
 			return r.Path, (r.Kind == locks.ElectionLock) == elections && isUsed(r) && shown.Admits(r, time.Now())
 		})
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // printLockOverview prints one line for each lock.
-func printLockOverview(w io.Writer, reports []*locks.Report, now time.Time) error {
+func printLockOverview(w io.Writer, reports []locks.Report, now time.Time) error {
 	t := cli.NewTable("LOCK", "KIND", "HELD BY", "ASKED", "WAITING")
 	for _, r := range reports {
 		t.AddRow(cli.BoldCell(cli.QuoteName(r.Path)), cli.PlainCell(KindOf(r)), HolderCell(r), AskedCell(r, now),
@@ -22,21 +22,21 @@ func printLockOverview(w io.Writer, reports []*locks.Report, now time.Time) erro
 }
 
 // KindOf is a lock's kind; for a semaphore with the permits that are held, and all of them.
-func KindOf(r *locks.Report) string {
+func KindOf(r locks.Report) string {
 	if r.Permits == 0 {
 		return string(r.Kind)
 	}
 	return fmt.Sprintf("%s %d/%d", r.Kind, permitsHeld(r), r.Permits)
 }
 
-func permitsHeld(r *locks.Report) (n int) {
+func permitsHeld(r locks.Report) (n int) {
 	for _, e := range r.Holders {
 		n += e.Permits
 	}
 	return n
 }
 
-func HolderCell(r *locks.Report) cli.Cell {
+func HolderCell(r locks.Report) cli.Cell {
 	if len(r.Holders) == 0 {
 		return cli.DimCell("-")
 	}
@@ -50,14 +50,14 @@ func HolderCell(r *locks.Report) cli.Cell {
 	return cli.GreenCell(text)
 }
 
-func AskedCell(r *locks.Report, now time.Time) cli.Cell {
+func AskedCell(r locks.Report, now time.Time) cli.Cell {
 	if len(r.Holders) == 0 {
 		return cli.DimCell("-")
 	}
 	return cli.PlainCell(cli.FormatAge(now.Sub(r.Holders[0].Since)))
 }
 
-func WaitingCell(r *locks.Report) cli.Cell {
+func WaitingCell(r locks.Report) cli.Cell {
 	switch n := len(r.Waiters); {
 	case r.Truncated:
 		return cli.YellowCell(fmt.Sprintf("%d or more", n))
@@ -68,7 +68,7 @@ func WaitingCell(r *locks.Report) cli.Cell {
 }
 
 // PrintDetail prints one lock: a line for each node.
-func PrintDetail(w io.Writer, r *locks.Report, now time.Time) error {
+func PrintDetail(w io.Writer, r locks.Report, now time.Time) error {
 	t := cli.NewTable("", "OWNER", "HOST", "PID", "MODE", "PERMITS", "ASKED", "TOKEN", "SESSION", "NODE")
 	for _, e := range r.Holders {
 		t.AddRow(entryCells(cli.GreenCell("holds"), r, e, now)...)
@@ -84,7 +84,7 @@ func PrintDetail(w io.Writer, r *locks.Report, now time.Time) error {
 }
 
 // summarizeLock is a lock in one line.
-func summarizeLock(r *locks.Report) string {
+func summarizeLock(r locks.Report) string {
 	text := fmt.Sprintf("%s: %s, %d waiting", cli.QuoteName(r.Path), KindOf(r), len(r.Waiters))
 	if r.Kind == locks.MixedLock {
 		text += "; contenders of different kinds do not see each other, so that each kind has a holder"
@@ -96,7 +96,7 @@ func summarizeLock(r *locks.Report) string {
 }
 
 // entryCells are the cells of an entry.
-func entryCells(role cli.Cell, r *locks.Report, e locks.Entry, now time.Time) []cli.Cell {
+func entryCells(role cli.Cell, r locks.Report, e locks.Entry, now time.Time) []cli.Cell {
 	node := strings.TrimPrefix(e.Node, strings.TrimSuffix(r.Path, "/")+"/")
 	return []cli.Cell{
 		role, cli.PlainCell(ownerState(e)), cli.PlainCell(cli.ShortenText(e.Host)),

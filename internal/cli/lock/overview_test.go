@@ -21,10 +21,10 @@ func FuzzTables(f *testing.F) {
 	f.Fuzz(func(t *testing.T, owner, data, name string, session int64, n int) {
 		e := locks.Entry{Node: "/x/" + name, Owner: owner, Host: data, PID: n, Data: data, Mode: "read",
 			Session: framework.SessionID(session)}
-		r := &locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e},
+		r := locks.Report{Path: "/x", Kind: locks.MixedLock, Holders: []locks.Entry{e}, Waiters: []locks.Entry{e, e},
 			Others: []locks.Entry{e}, Permits: n}
 		var list, one bytes.Buffer
-		require.NoError(t, printLockOverview(&list, []*locks.Report{r, r}, time.Now()))
+		require.NoError(t, printLockOverview(&list, []locks.Report{r, r}, time.Now()))
 		require.NoError(t, PrintDetail(&one, r, time.Now()))
 		require.Equal(t, 3, strings.Count(list.String(), "\n"))
 		require.Equal(t, 6, strings.Count(one.String(), "\n"))

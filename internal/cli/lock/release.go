@@ -61,19 +61,19 @@ lockstep asks before it deletes the node, unless -y is given, and deletes it onl
 }
 
 // inspect connects and reads the lock.
-func (h *holderCommand) inspect(cmd *cobra.Command, name string) (*framework.Client, *locks.Report, error) {
+func (h *holderCommand) inspect(cmd *cobra.Command, name string) (*framework.Client, locks.Report, error) {
 	path, err := cli.PathOf("locks", name)
 	if err != nil {
-		return nil, nil, err
+		return nil, locks.Report{}, err
 	}
 	client, err := h.ConnectClient(cmd)
 	if err != nil {
-		return nil, nil, err
+		return nil, locks.Report{}, err
 	}
 	r, err := locks.Inspect(cmd.Context(), client, path)
 	if err != nil {
 		cli.CloseClient(h.Streams, client)
-		return nil, nil, err
+		return nil, locks.Report{}, err
 	}
 	return client, r, nil
 }
@@ -147,7 +147,7 @@ func (h *holderCommand) release(cmd *cobra.Command, args []string) error {
 		"see its nodes: lockstep locks "+cli.ShellWord(args[0]))
 }
 
-func releaseQuestion(r *locks.Report, e locks.Entry) string {
+func releaseQuestion(r locks.Report, e locks.Entry) string {
 	return fmt.Sprintf("%s in %s, since %s, token %d, session %s. Its owner may go on for a while beside the next "+
 		"holder. Delete its node?",
 		cli.OwnerName(e), cli.QuoteName(r.Path), cli.FormatTime(e.Since), e.Token, e.Session)

@@ -87,7 +87,7 @@ type memberChangeJSON struct {
 }
 
 // absentCordons are the cordons of members that are not there.
-func absentCordons(view *members.View) (absent []members.Cordon) {
+func absentCordons(view members.View) (absent []members.Cordon) {
 	for _, c := range view.Cordons {
 		if !slices.ContainsFunc(view.Members, func(m members.Member) bool { return m.ID == c.ID }) {
 			absent = append(absent, c)
@@ -125,7 +125,7 @@ func printGroups(streams *cli.Streams, asJSON bool) func(context.Context, *frame
 	}
 }
 
-func groupView(path string, view *members.View) groupJSON {
+func groupView(path string, view members.View) groupJSON {
 	return groupJSON{Path: path, Members: append([]members.Member{}, view.Members...), Absent: absentCordons(view)}
 }
 
@@ -206,7 +206,7 @@ func printMemberChange(streams *cli.Streams, c members.Change, asJSON bool) erro
 		return cli.PrintResult(streams.Out, true, memberChangeJSON{now, c})
 	}
 	style := terminal.For(streams.Out)
-	paint := map[members.Kind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green,
+	paint := map[members.ChangeKind]func(string) string{members.Joined: style.Green, members.Rejoined: style.Green,
 		members.Left: style.Red, members.Changed: style.Yellow}[c.Kind]
 	line := fmt.Sprintf("%s %s %s", style.Dim(now.Format("15:04:05.000")), paint(fmt.Sprintf("%-8s", c.Kind)),
 		cli.QuoteName(c.Member.ID))

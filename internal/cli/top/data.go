@@ -143,7 +143,7 @@ func electionRows(seen *survey.Survey, now time.Time) (rows []topRow) {
 	return rows
 }
 
-func lockRow(report *locks.Report, since time.Time) topRow {
+func lockRow(report locks.Report, since time.Time) topRow {
 	row := topRow{path: report.Path, weight: int64(len(report.Waiters)), order: since.UnixNano(),
 		value: report}
 	words := []string{report.Path, string(report.Kind)}
@@ -189,7 +189,7 @@ func jobRows(seen *survey.Survey, _ time.Time) (rows []topRow) {
 	return rows
 }
 
-func jobRow(path string, r scheduler.JobReport) topRow {
+func jobRow(path string, r scheduler.Report) topRow {
 	var problems []string
 	for _, f := range r.Findings {
 		problems = append(problems, string(f.Problem))

@@ -178,7 +178,7 @@ func stepTable(r workflow.Report) *cli.Table {
 	case workflow.Active:
 		switch {
 		case r.Taken != nil:
-			end(cli.GreenCell("running"), "since "+cli.FormatTime(r.Taken.At), "")
+			end(cli.GreenCell("running"), "since "+cli.FormatTime(r.Taken.Since), "")
 		case r.TakenErr != nil:
 			end(cli.YellowCell("active"), "lockstep cannot read whether a member has it", "")
 		default:

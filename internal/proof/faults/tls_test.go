@@ -112,7 +112,8 @@ func testCertificateIsIdentity(t *testing.T, s *tlsServer) {
 		cfg.TLS.Certificates = []tls.Certificate{certificate(t, s.authority, name)}
 		return mustConnect(t, cfg)
 	}
-	require.NoError(t, as("ann", framework.CreatorOnly()).Create(t.Context(), "/only-ann", nil, framework.Persistent))
+	require.NoError(t, as("ann", framework.CreatorOnlyACL()).Create(t.Context(), "/only-ann", nil,
+		framework.Persistent))
 	require.NoError(t, as("ann", nil).Create(t.Context(), "/unrestricted", nil, framework.Persistent))
 	for name, want := range map[string]error{"ann": nil, "bob": framework.ErrNoAuth} {
 		_, _, err := as(name, nil).Get(t.Context(), "/only-ann")

@@ -186,7 +186,7 @@ func (d twoContenders) holderAndWaiterAreListed() {
 
 // inspect requires that Inspect distinguishes holders from waiters of all libraries, and returns
 // its report.
-func (s *testPath) inspect(holders, waiters []string) *locks.Report {
+func (s *testPath) inspect(holders, waiters []string) locks.Report {
 	s.t.Helper()
 	s.sync()
 	report, err := locks.Inspect(s.ctx, s.client, s.path)

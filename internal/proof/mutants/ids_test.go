@@ -85,7 +85,7 @@ var idsMutants = []mutant{
 		new:  "		if ctx.Err() == nil {\n			w.slot.releaseSlot()\n		}\n",
 	},
 	{
-		promise: "`NewName` gives a name once",
+		promise: "`MakeName` gives a name once",
 		name:    "a name without an answer is made again", file: "ids/name.go", test: "TestNamesAreUnique",
 		old: "		if path != \"\" {",
 		new: "		if path != \"\" && false {",

@@ -36,7 +36,8 @@ var ownerACL = zk.DigestACL(zk.PermAll, user, secret)
 // credentials try every operation on each node.
 func TestACL(t *testing.T) {
 	servers := ensemble.Shared(t)
-	readable := append(framework.CreatorOnly(), framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
+	readable := append(framework.CreatorOnlyACL(),
+		framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"})
 	for name, c := range map[string]struct {
 		parents []framework.ACL // configured
 		want    []zk.ACL        // of directories
@@ -157,7 +158,7 @@ func TestClientReadsACLs(t *testing.T) {
 	readable := framework.ACL{Perms: framework.PermRead, Scheme: "world", ID: "anyone"}
 	cfg := framework.Config{
 		Servers: ensemble.Shared(t), SessionTimeout: 10 * time.Second, Auth: credentials,
-		ACL:  append(framework.CreatorOnly(), readable),
+		ACL:  append(framework.CreatorOnlyACL(), readable),
 		Root: "/security-" + strings.ToLower(rand.Text()[:10]),
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -121,7 +121,7 @@ func startWaiter(ctx context.Context, t *testing.T, background *backgroundTasks,
 }
 
 func useElection(ctx context.Context, t *testing.T, c *framework.Client, background *backgroundTasks) {
-	e := election.New(c, "/elections/one", election.WithMetadata(election.Metadata{"a": "b"}),
+	e := election.New(c, "/elections/one", election.WithMetadata(map[string]string{"a": "b"}),
 		election.WithPriority(1, 0))
 	_, err := e.Campaign(ctx)
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func useElection(ctx context.Context, t *testing.T, c *framework.Client, backgro
 // useMembers joins a group and cordons the member.
 func useMembers(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroundTasks) {
 	g := members.New(c, "/groups/one")
-	_, err := g.Join(ctx, "one", members.Info{Metadata: members.Metadata{"a": "b"}})
+	_, err := g.Join(ctx, "one", members.Info{Metadata: map[string]string{"a": "b"}})
 	require.NoError(t, err)
 	require.NoError(t, g.Cordon(ctx, "one", members.WithReason("an update")))
 }
@@ -166,7 +166,7 @@ func useIDs(ctx context.Context, t *testing.T, c *framework.Client, _ *backgroun
 	require.NoError(t, err)
 	_, err = counter.Add(ctx, 1)
 	require.NoError(t, err)
-	_, err = ids.NewName(ctx, c, "/ids/names", "name-", []byte("data"))
+	_, err = ids.MakeName(ctx, c, "/ids/names", "name-", []byte("data"))
 	require.NoError(t, err)
 }
 

@@ -55,7 +55,7 @@ func (s *electionWorkload) options(a *actor) []election.Option {
 		all = append(all, election.WithMaxTerm(durationBetween(a.rng, time.Second, time.Minute)))
 	}
 	if oneIn(a.rng, 3) {
-		all = append(all, election.WithMetadata(election.Metadata{"of": a.name}))
+		all = append(all, election.WithMetadata(map[string]string{"of": a.name}))
 	}
 	if oneIn(a.rng, 3) {
 		all = append(all, election.WithPriority(a.rng.IntN(4), durationBetween(a.rng, 0, 5*time.Second)))
@@ -161,7 +161,7 @@ func (s *electionWorkload) writeInTerm(a *actor, ctx context.Context, term *elec
 		end, cancel := a.callContext()
 		var err error
 		if oneIn(a.rng, 3) {
-			err = term.Update(end, election.Metadata{"at": fmt.Sprint(s.sim.nextNumber())})
+			err = term.SetMetadata(end, map[string]string{"at": fmt.Sprint(s.sim.nextNumber())})
 		} else {
 			data := []byte(strconv.FormatInt(term.Token(), 10))
 			_, err = a.client.Multi(end, term.Guard(),
