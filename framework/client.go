@@ -30,6 +30,7 @@ type Client struct {
 	tel     *telemetry
 	changes *broadcast[StateChange]
 	sent    atomic.Int64 // requests
+	dial    DialFunc     // of WithDialer, or nil
 
 	setup    sessionSetup // of each session
 	followed followedNodes
@@ -72,6 +73,9 @@ func New(cfg Config, opts ...Option) (*Client, error) {
 	c := &Client{
 		cfg: cfg, userLog: o.log, clock: o.clock, tel: o.tel,
 		changes: newBroadcast[StateChange](), stopped: make(chan struct{}), changed: make(chan struct{}),
+	}
+	if o.dialed {
+		c.dial = o.dial
 	}
 	c.log = c.logging.NewLogger(o.log)
 	c.servers = newServerList(cfg, !o.dialed, c.log)

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"net"
 
 	"github.com/lockstep-go/lockstep/internal/backoff"
 	"github.com/lockstep-go/lockstep/internal/primitives"
@@ -9,6 +10,9 @@ import (
 
 func init() {
 	primitives.OfSession = func(session any) primitives.Operations { return operations{session.(*Session)} }
+	primitives.DialerOf = func(client any) func(context.Context, string, string) (net.Conn, error) {
+		return client.(*Client).dial
+	}
 }
 
 // operations implements primitives.Operations.

@@ -185,6 +185,9 @@ func transferLead(ctx context.Context, u *UI, a Action) error {
 	if strconv.FormatInt(leader.Token, 10) != a.Seen {
 		return changed("%s leads with token %d", leader.ID, leader.Token)
 	}
+	u.hub.mu.Lock()
+	u.hub.memory.asked[a.Path] = a.Node // it hands over while this waits
+	u.hub.mu.Unlock()
 	return e.RequestTransfer(ctx, a.Node)
 }
 

@@ -180,10 +180,10 @@ tell();`)
 func (c *crowd) browse(b *testing.B, name, script string) (answers <-chan string, closePage func()) {
 	page, err := ui.New(c.connect(b, fmt.Sprint("page-", len(c.clients))))
 	require.NoError(b, err)
-	p := &probed{pages: page, script: script, answers: make(chan string, 100), reply: func(string) string { return "" }}
+	p := &browser.Probed{Pages: page, Script: script, Answers: make(chan string, 100)}
 	server := httptest.NewServer(p)
 	closeBrowser := browser.Open(b, server.URL+"/"+name, browser.Wide, false)
-	return p.answers, func() {
+	return p.Answers, func() {
 		closeBrowser()
 		server.CloseClientConnections()
 		server.Close()

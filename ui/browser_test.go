@@ -5,11 +5,7 @@ package ui_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,40 +15,6 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/ui"
 )
-
-// probed serves the pages with one more script, which the pages' policy permits since it has their
-// origin. What the script sends to "answer" comes out of answers; the reply is what reply returns.
-type probed struct {
-	pages   http.Handler
-	script  string
-	answers chan string
-	reply   func(answer string) string
-}
-
-func (p *probed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch filepath.Base(r.URL.Path) {
-	case "probe.js":
-		w.Header().Set("Content-Type", "text/javascript")
-		_, _ = io.WriteString(w, p.script)
-	case "axe.min.js":
-		http.ServeFile(w, r, "../bin/axe.min.js")
-	case "answer":
-		answer, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, p.reply(string(answer)))
-		p.answers <- string(answer)
-	case "events", "lockstep.css", "live.js":
-		p.pages.ServeHTTP(w, r)
-	default:
-		page := httptest.NewRecorder()
-		p.pages.ServeHTTP(page, r)
-		for name, values := range page.Header() {
-			w.Header()[name] = values
-		}
-		w.WriteHeader(page.Code)
-		_, _ = io.WriteString(w, strings.Replace(page.Body.String(), "</head>",
-			`<script src="axe.min.js"></script><script src="probe.js" defer></script></head>`, 1))
-	}
-}
 
 // TestPagesAreAccessible examines each page with axe-core, under the page's own policy, in narrow
 // and wide windows and in both colour schemes. It names the pages that have problems.
@@ -65,7 +27,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	for i := range 4 {
 		size, dark := []browser.Size{browser.Narrow, browser.Wide}[i%2], i < 2
 		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {
-			p := &probed{pages: s.page, answers: make(chan string, len(all)), script: `
+			p := &browser.Probed{Pages: s.page, Axe: "../bin/axe.min.js", Answers: make(chan string, len(all)), Script: `
 // outside names what reaches beyond a page of 360 pixels, which is as wide as a phone: no window is
 // as narrow. What scrolls by itself may.
 function outside() {
@@ -82,7 +44,7 @@ axe.run().then((r) => fetch("answer", {method: "POST", body: JSON.stringify({
 	outside: outside(), found: r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join(" "))})}))
 	.then((r) => r.text()).then((next) => { if (next) location.href = next; });`}
 			next := 1
-			p.reply = func(string) string {
+			p.Reply = func(string) string {
 				if next == len(all) {
 					return ""
 				}
@@ -102,7 +64,7 @@ axe.run().then((r) => fetch("answer", {method: "POST", body: JSON.stringify({
 					// elements that do not fit into 360 pixels
 					Outside []string
 				}
-				require.NoError(t, json.Unmarshal([]byte(<-p.answers), &answer))
+				require.NoError(t, json.Unmarshal([]byte(<-p.Answers), &answer))
 				require.Empty(t, answer.Found, answer.Page)
 				require.Greater(t, answer.Passed, 15, answer.Page)
 				require.Empty(t, answer.Outside, answer.Page)
@@ -117,7 +79,7 @@ func TestAnOpenPageFollows(t *testing.T) {
 	browser.Require(t)
 	s := newStage(t)
 	fill(t, s, "one")
-	p := &probed{pages: s.page, answers: make(chan string, 100), reply: func(string) string { return "" }, script: `
+	p := &browser.Probed{Pages: s.page, Answers: make(chan string, 100), Script: `
 const items = () => document.querySelector("#f-facts dd").firstChild.textContent;
 const tell = () => fetch("answer", {method: "POST", body: items()});
 tell();
@@ -126,11 +88,11 @@ new MutationObserver(tell).observe(document.querySelector("main"), {childList: t
 	defer server.Close()
 	defer server.CloseClientConnections()
 	browser.Open(t, server.URL+"/lockstep/queue?path=/queues/one", browser.Wide, false)
-	require.Equal(t, "1", <-p.answers)
+	require.Equal(t, "1", <-p.Answers)
 	q := queue.New(s.client, "/queues/one", codec.Text())
 	defer q.Close(t.Context())
 	require.NoError(t, q.Put(t.Context(), "second"))
-	for answer := range p.answers {
+	for answer := range p.Answers {
 		if answer == "2" {
 			return
 		}

@@ -3,7 +3,6 @@ package ui
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
@@ -33,8 +32,7 @@ type electionView struct {
 	Leader     *election.Candidate
 	Candidates []election.Candidate
 	Terms      []termRow
-	Timeline   []termBar
-	Until      time.Time // the right end of the timeline
+	Timeline   timeline
 	Watched    time.Time
 	Done       string
 	HideData   bool
@@ -47,50 +45,23 @@ type termRow struct {
 	Leads bool
 }
 
-// termBar is a term, or a time without a leader, on the timeline. X and Width are percent.
-type termBar struct {
-	X, Width string
-	Class    string // b-busy, b-rest, or b-missed without a leader
-	Leader   string // "" without one
-	From     time.Time
-	Until    time.Time // zero while it leads
-}
-
-// timelineOf draws terms from the first to the end of the minute: so the drawing changes once a
-// minute.
-func timelineOf(terms []term, now time.Time) (bars []termBar, until time.Time) {
-	if len(terms) == 0 {
-		return nil, now
-	}
-	from := terms[0].From
-	until = now.Truncate(time.Minute).Add(time.Minute)
-	span := max(time.Minute, until.Sub(from)).Seconds()
-	add := func(class, leader string, begin, end time.Time) {
-		drawnTo := end
-		if end.IsZero() {
-			drawnTo = until
-		}
-		width := max(0, drawnTo.Sub(begin).Seconds())
-		bars = append(bars, termBar{percent(begin.Sub(from).Seconds() / span), percent(max(0.002, width/span)), class,
-			leader, begin, end})
-	}
+// barsOf are the terms, and the times without a leader between them.
+func barsOf(terms []term) (bars []bar) {
 	for i, t := range terms {
 		if i > 0 && terms[i-1].Until.Before(t.From) && !terms[i-1].Until.IsZero() {
-			add("b-missed", "", terms[i-1].Until, t.From)
+			bars = append(bars, bar{Class: "b-missed", Text: "nobody leads", From: terms[i-1].Until, Until: t.From})
 		}
 		class := "b-rest"
 		if t.Until.IsZero() {
 			class = "b-busy"
 		}
-		add(class, t.Leader, t.From, t.Until)
+		bars = append(bars, bar{Class: class, Text: t.Leader + " leads", From: t.From, Until: t.Until})
 	}
-	if last := terms[len(terms)-1]; !last.Until.IsZero() {
-		add("b-missed", "", last.Until, time.Time{})
+	if n := len(terms); n > 0 && !terms[n-1].Until.IsZero() {
+		bars = append(bars, bar{Class: "b-missed", Text: "nobody leads", From: terms[n-1].Until})
 	}
-	return bars, until
+	return bars
 }
-
-func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) + "%" }
 
 func buildElection(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
@@ -125,7 +96,7 @@ func buildElection(u *UI, q request, s *snapshot) (built, error) {
 		}
 		v.Terms = append(v.Terms, row)
 	}
-	v.Timeline, v.Until = timelineOf(terms, s.at)
+	v.Timeline = timelineOf(barsOf(terms), s.at, q.query)
 	word := shellWord(path)
 	v.Commands = []string{"lockstep elections " + word, "lockstep elections transfer " + word}
 	return built{path, v, all}, nil

@@ -4,12 +4,9 @@ package ui_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -31,103 +28,11 @@ import (
 
 var onEnsemble = flag.Bool("ensemble", false, "click through the page on real servers that are killed")
 
-// visitorScript tells the test what the page shows, now and after each change, and does what the test
-// replies. One report is under way at a time.
-const visitorScript = `
-let sending = false, changed = false;
-async function report() {
-	changed = true;
-	if (sending) return;
-	sending = true;
-	while (changed) {
-		changed = false;
-		const reply = await fetch("answer", {method: "POST", body: JSON.stringify({
-			url: location.href, text: document.body.innerText,
-			done: !!document.querySelector("[aria-label=Done]"),
-			stale: !!document.querySelector(".page.stale"),
-			buttons: [...document.querySelectorAll("a.button[href^='confirm?']")].map((a) => a.getAttribute("href"))})});
-		const order = await reply.json();
-		if (order.signal) document.querySelector("input[name=signal]").value = order.signal;
-		if (order.click) document.querySelector(order.click).click();
-		if (order.go) location.href = order.go;
-	}
-	sending = false;
-}
-report();
-new MutationObserver(report).observe(document.body, {childList: true, subtree: true, characterData: true});`
-
-// shown is what a page shows.
-type shown struct {
-	URL, Text   string
-	Done, Stale bool
-	Buttons     []string
-}
-
-type order struct {
-	Go     string `json:"go,omitempty"`
-	Click  string `json:"click,omitempty"`
-	Signal string `json:"signal,omitempty"`
-}
-
-// visitor is somebody with a browser.
-type visitor struct {
-	ctx     context.Context // its end fails the test
-	reports chan visitorReport
-	reply   chan order // of the report for which await returned
-	visits  int
-}
-
-type visitorReport struct {
-	shown
-	reply chan order
-}
-
-// await returns what a page shows when it fits.
-func (v *visitor) await(t *testing.T, what string, fits func(shown) bool) shown {
-	t.Helper()
-	if v.reply != nil {
-		v.reply <- order{}
-		v.reply = nil
-	}
-	var last shown
-	for {
-		select {
-		case r := <-v.reports:
-			if last = r.shown; fits(last) {
-				v.reply = r.reply
-				return last
-			}
-			r.reply <- order{}
-		case <-v.ctx.Done():
-			require.Fail(t, "the page does not show "+what, "%s\n%s\n%v", last.URL, last.Text, last.Buttons)
-		}
-	}
-}
-
-// order does something on the page that await has returned.
-func (v *visitor) order(o order) {
-	v.reply <- o
-	v.reply = nil
-}
-
-// visit goes to a page and waits until it fits.
-func (v *visitor) visit(t *testing.T, target, what string, fits func(shown) bool) shown {
-	t.Helper()
-	v.visits++
-	mark := fmt.Sprintf("visit=%d", v.visits)
-	separator := "?"
-	if strings.Contains(target, "?") {
-		separator = "&"
-	}
-	v.order(order{Go: "./" + target + separator + mark})
-	return v.await(t, what, func(s shown) bool { return strings.HasSuffix(s.URL, mark) && fits(s) })
-}
-
 // act presses a button on a page, and that of its confirmation.
-func (v *visitor) act(t *testing.T, target, do string) {
+func act(t *testing.T, v *browser.Visitor, target, do string) {
 	t.Helper()
 	href := "confirm?do=" + do + "&"
-	v.visit(t, target, "the button "+do, func(s shown) bool {
+	v.Go(t, target, "the button "+do, func(s browser.Shown) bool {
 		for _, button := range s.Buttons {
 			if strings.HasPrefix(button, href) {
 				return true
@@ -135,14 +40,14 @@ func (v *visitor) act(t *testing.T, target, do string) {
 		}
 		return false
 	})
-	v.order(order{Click: `a.button[href^="` + href + `"]`})
-	v.await(t, "the confirmation of "+do, func(s shown) bool { return strings.Contains(s.URL, href) })
-	o := order{Click: `form[action^="act?"] button`}
+	v.Do(browser.Order{Click: `a.button[href^="` + href + `"]`})
+	v.Await(t, "the confirmation of "+do, func(s browser.Shown) bool { return strings.Contains(s.URL, href) })
+	o := browser.Order{Click: `form[action^="act?"] button`}
 	if do == string(ui.ActionSignalRun) {
 		o.Signal = "approved"
 	}
-	v.order(o)
-	v.await(t, "that "+do+" is done", func(s shown) bool { return s.Done })
+	v.Do(o)
+	v.Await(t, "that "+do+" is done", func(s browser.Shown) bool { return s.Done })
 }
 
 // TestThePageOnAnEnsemble clicks through the page in Chromium, with three real servers: each page, and
@@ -165,35 +70,9 @@ func TestThePageOnAnEnsemble(t *testing.T) {
 	fill(t, s, "one")
 	fillMore(t, s)
 
-	v := &visitor{ctx: ctx, reports: make(chan visitorReport)}
-	p := &probed{pages: page, script: visitorScript}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/answer") {
-			p.ServeHTTP(w, r)
-			return
-		}
-		one := visitorReport{reply: make(chan order, 1)}
-		if json.NewDecoder(r.Body).Decode(&one.shown) != nil {
-			return // the page was left
-		}
-		select {
-		case v.reports <- one:
-			select {
-			case o := <-one.reply:
-				_ = json.NewEncoder(w).Encode(o)
-			case <-ctx.Done():
-			}
-		case <-r.Context().Done():
-		case <-ctx.Done():
-		}
-	}))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
-	browser.Open(t, server.URL+"/lockstep/", browser.Wide, false)
-	v.await(t, "the overview", func(s shown) bool { return strings.Contains(s.Text, "Seen") })
-
+	v := browser.Visit(ctx, t, page)
 	for _, target := range append(targets("one"), "workflow?path=/flows&id=run") {
-		v.visit(t, target, target, func(s shown) bool { return strings.Contains(s.Text, "Seen") })
+		v.Go(t, target, target, func(s browser.Shown) bool { return strings.Contains(s.Text, "Seen") })
 	}
 	for _, a := range []struct{ target, do string }{
 		{"lock?path=/locks/one", "revoke"}, {"lock?path=/locks/one", "evict"},
@@ -207,10 +86,16 @@ func TestThePageOnAnEnsemble(t *testing.T) {
 		{"group?path=/groups/two", "drain"},
 		{"value?path=/config/one", "rollback"},
 	} {
-		v.act(t, a.target, a.do)
+		act(t, v, a.target, a.do)
 	}
 
-	v.visit(t, "locks", "the locks", func(s shown) bool { return strings.Contains(s.Text, "Seen") })
+	allRoles := func() {
+		t.Helper()
+		roles := regexp.MustCompile(`\b(leader|follower)\b`)
+		v.Go(t, "", "three roles", func(s browser.Shown) bool { return len(roles.FindAllString(s.Text, -1)) == 3 })
+		v.Go(t, "locks", "the locks", func(s browser.Shown) bool { return strings.Contains(s.Text, "Seen") })
+	}
+	allRoles()
 	// appears takes a lock, which the open page must show.
 	appears := func(path string) {
 		t.Helper()
@@ -222,19 +107,24 @@ func TestThePageOnAnEnsemble(t *testing.T) {
 			}
 			require.NoError(t, ctx.Err(), "%s: %v", path, err)
 		}
-		v.await(t, path, func(s shown) bool { return !s.Stale && strings.Contains(s.Text, path) })
+		v.Await(t, path, func(s browser.Shown) bool { return !s.Stale && strings.Contains(s.Text, path) })
 	}
 	follower := servers.Followers()[0]
 	require.NoError(t, servers.Kill(follower))
 	appears("locks/without-a-follower")
+	v.Go(t, "", "which server is away", func(s browser.Shown) bool {
+		return strings.Contains(s.Text, "1 of 3 servers away") && regexp.MustCompile(
+			regexp.QuoteMeta(servers.Addrs()[follower])+` since \d\d:\d\d:\d\d: .*refused`).MatchString(s.Text)
+	})
 	require.NoError(t, servers.Restart(follower))
 	require.NoError(t, servers.Await(ctx))
+	allRoles()
 	leader := servers.Leader()
 	require.NoError(t, servers.Kill(leader))
 	appears("locks/without-the-leader")
 	other := (leader + 1) % servers.Size()
 	require.NoError(t, servers.Kill(other))
-	away := v.await(t, "the outage", func(s shown) bool { return s.Stale })
+	away := v.Await(t, "the outage", func(s browser.Shown) bool { return s.Stale })
 	require.Contains(t, away.Text, "No answer from ZooKeeper since")
 	require.Contains(t, away.Text, "locks/without-the-leader", "it keeps what it has seen")
 	for _, address := range servers.Addrs() {
@@ -242,7 +132,7 @@ func TestThePageOnAnEnsemble(t *testing.T) {
 	}
 	require.NoError(t, servers.Restart(leader))
 	require.NoError(t, servers.Restart(other))
-	v.await(t, "that servers answer again", func(s shown) bool { return !s.Stale })
+	v.Await(t, "that servers answer again", func(s browser.Shown) bool { return !s.Stale })
 	appears("locks/after-all")
 }
 

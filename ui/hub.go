@@ -36,11 +36,13 @@ type snapshot struct {
 	findings []finding
 	unread   []string // what could not be read of barriers
 	places   placeCounts
+	servers  []serverState
 
 	// claims of other recipes are not in locks, but in Locks: a session holds them, too
 	locks      []locks.Report
-	locksAt    map[string]locks.Report // by path
-	problemsAt map[string][]finding    // by path, also those that follow from others
+	locksAt    map[string]locks.Report      // by path
+	problemsAt map[string][]finding         // by path, also those that follow from others
+	sessions   map[framework.SessionID]bool // that have something here
 
 	failed error     // why the latest scan has failed, or nil
 	since  time.Time // when scans began to fail
@@ -62,8 +64,9 @@ type hub struct {
 	root     string
 	interval time.Duration
 	hideData bool
-	scanner  *monitor.Scanner // used by the scan that is under way only, as is places
+	scanner  *monitor.Scanner // used by the scan that is under way only, as are places and asked
 	places   placeCounts
+	asked    time.Time // when the latest round of questions to servers began
 
 	streams atomic.Int64  // open pages that are followed
 	stirred chan struct{} // gets a value when stale has got a directory
@@ -84,6 +87,7 @@ type hub struct {
 	expired  bool
 	details  map[string]*detail // of the latest snapshot
 	memory   memory
+	servers  []serverState // of the latest round
 }
 
 const (
@@ -204,6 +208,7 @@ func (h *hub) publish(s *snapshot) {
 	} else {
 		h.memory.add(former, s, time.Now())
 	}
+	s.servers = slices.Clone(h.servers)
 	h.newest = s
 	clear(h.details)
 	close(h.changed)
@@ -221,9 +226,11 @@ func (h *hub) scan() *snapshot {
 	defer end(nil)
 	go h.giveUpStalled(ctx, end)
 	s := &snapshot{at: time.Now()}
+	roles := h.askServers(s.at)
 	before := h.client.Status().Requests
 	s.Report, s.failed = h.scanner.Scan(ctx)
-	if s.failed == nil { // no monitor scans barriers
+	// No monitor judges barriers, and a survey searches each part by itself: one for all would send as many requests.
+	if s.failed == nil {
 		var seen *survey.Survey
 		seen, s.failed = survey.Read(ctx, h.client, h.root, survey.Barriers, nil)
 		s.barriers = seen.Barriers
@@ -242,6 +249,7 @@ func (h *hub) scan() *snapshot {
 	slices.SortFunc(s.barriers, func(a, b barrier.Report) int { return strings.Compare(a.Path, b.Path) })
 	h.index(s)
 	s.took, s.sent = time.Since(s.at), h.client.Status().Requests-before
+	pause(h.life, waitForRoles, roles)
 	return s
 }
 
@@ -284,6 +292,7 @@ func (h *hub) scanAgain(former *snapshot, paths []string,
 // index hides data, and fills in what follows from what was read.
 func (h *hub) index(s *snapshot) {
 	s.locks, s.locksAt, s.problemsAt = nil, map[string]locks.Report{}, map[string][]finding{}
+	s.sessions = sessionsIn(s)
 	ofRecipe := map[string]bool{} // by path; decided before data is hidden
 	for _, r := range s.Locks {
 		if r.Kind == locks.NoLock || recipenode.Is(r) {

@@ -25,6 +25,8 @@ type overviewView struct {
 	Runs                      []workflowRow
 	Failed                    int // runs
 	Unread                    []string
+	Servers                   []serverRow
+	Away                      int
 }
 
 // findingView is a finding with links.
@@ -94,6 +96,12 @@ func buildOverview(u *UI, _ request, s *snapshot) (built, error) {
 		}
 		if r.State == workflow.Failed {
 			v.Failed++
+		}
+	}
+	for _, state := range s.servers {
+		v.Servers = append(v.Servers, serverRowOf(state))
+		if !state.Away.IsZero() {
+			v.Away++
 		}
 	}
 	found := s.Findings

@@ -60,6 +60,32 @@ func buildSession(u *UI, q request, s *snapshot) (built, error) {
 	return built{"Session " + id.String(), v, v.Rows}, nil
 }
 
+// sessionsIn are the sessions of all that a scan has seen.
+func sessionsIn(s *snapshot) map[framework.SessionID]bool {
+	all := map[framework.SessionID]bool{}
+	for _, l := range s.Locks {
+		for _, entries := range [][]locks.Entry{l.Holders, l.Waiters, l.Others} {
+			for _, e := range entries {
+				all[e.Session] = true
+			}
+		}
+	}
+	for _, q := range s.Queues {
+		all[q.Held.Session] = true
+	}
+	for _, j := range s.Jobs {
+		for _, m := range j.Members {
+			all[m.Session] = true
+		}
+	}
+	for _, r := range s.Runs {
+		if r.Taken != nil {
+			all[r.Taken.Session] = true
+		}
+	}
+	return all
+}
+
 // sessionsRow is a session in the list of those that hold something or wait.
 type sessionsRow struct {
 	Session framework.SessionID `json:"session"`

@@ -501,6 +501,38 @@ func testConfirmationsAreAuthorized(t *testing.T) {
 	require.Contains(t, text(t, r), "only scanning")
 }
 
+// TestWhyTermsEnded: scans tell a leader that goes on with something else from one that is gone.
+func TestWhyTermsEnded(t *testing.T) { synctest.Test(t, testWhyTermsEnded) }
+
+func testWhyTermsEnded(t *testing.T) {
+	s := newStage(t)
+	page := func(query string) string { return text(t, s.get(t, "election?path=/elections/one"+query)) }
+	lead := func(client *framework.Client, id string) *election.Term {
+		term, err := election.New(client, "/elections/one", election.WithID(id)).Campaign(t.Context())
+		require.NoError(t, err)
+		page("")
+		time.Sleep(2 * time.Hour)
+		page("")
+		return term
+	}
+	client := s.member(t, "first", "first")
+	lease, err := locks.NewMutex(client, "/locks/one").Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, lead(client, "first").Resign(t.Context()))
+	require.NoError(t, lead(s.member(t, "second", "second"), "second").Resign(t.Context()))
+	last := lead(client, "third")
+	time.Sleep(time.Minute) // why is known by the next scan
+	require.Regexp(t, `(?s)>first<.*>it resigned or handed over: its session goes on<.*>second<.*`+
+		`>it is gone: its session has nothing here any more<.*>third<`, page(""))
+	require.Contains(t, page(""), "first leads, 2000-01-01 00:00:00")
+	ranged := page("&range=1h")
+	require.NotContains(t, ranged, "first leads,", "that is longer ago")
+	require.Contains(t, ranged, "third leads, ")
+	require.Contains(t, ranged, `<a href="?path=%2Felections%2Fone&amp;range=1h" aria-current="true">1h</a>`)
+	require.NoError(t, last.Resign(t.Context()))
+	require.NoError(t, lease.Release(t.Context()))
+}
+
 // TestTimelineOfTerms draws a former term, the time without a leader, and the term that goes on.
 func TestTimelineOfTerms(t *testing.T) { synctest.Test(t, testTimelineOfTerms) }
 

@@ -6,8 +6,10 @@
 //
 //	go run ./examples/cluster
 //	go run ./examples/cluster --zk host:port,host:port,host:port
+//	go run ./examples/cluster --ui
 //
-// See member.go for the part that a service would have.
+// With --ui it goes on until Ctrl-C, and opens the web page of the cluster, in which further things go
+// wrong: tour.go. See member.go for the part that a service would have.
 package main
 
 import (
@@ -33,7 +35,7 @@ func perform(ctx context.Context, args []string) error {
 		return err
 	}
 	j := newRecorder(demo.NewLog(o.json))
-	if err := runScenario(ctx, o, j); err != nil {
+	if err := runScenario(ctx, o, j); err != nil || o.ui {
 		return err
 	}
 	if o.json {
@@ -57,6 +59,13 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 	}
 	j.Marked(time.Now(), " ", "%d members on %s, session timeout %v", o.members, env.Name(), j.timeout)
 	j.Marked(time.Now(), " ", "their nodes are below %s", env.Config.Root)
+	if o.ui {
+		closeTour, err := openTour(ctx, env, j.Log)
+		if err != nil {
+			return err
+		}
+		defer closeTour()
+	}
 	members := demo.NewChildren[event](demo.Environment(env.Config, o.watchdog))
 	defer members.Stop()
 	for n := range o.members {
@@ -64,7 +73,7 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 			return err
 		}
 	}
-	if err := runMembers(ctx, o, members, j); err != nil {
+	if err := runMembers(ctx, o, members, j); err != nil || o.ui {
 		return err
 	}
 	if j.state, err = awaitCatchUp(ctx, env.Client, members, j); err != nil {
@@ -76,9 +85,12 @@ func runScenario(ctx context.Context, o options, j *recorder) (err error) {
 }
 
 // runMembers runs the members for the duration of the options, and kills the leader after a third
-// of it.
+// of it. With the page, it runs them until ctx ends.
 func runMembers(ctx context.Context, o options, members *demo.Children[event], j *recorder) error {
 	end, kill := time.After(o.duration), time.After(o.duration/3)
+	if o.ui {
+		end = nil
+	}
 	for {
 		select {
 		case received := <-members.Events:
@@ -95,6 +107,9 @@ func runMembers(ctx context.Context, o options, members *demo.Children[event], j
 		case <-end:
 			return nil
 		case <-ctx.Done():
+			if o.ui {
+				return nil
+			}
 			return errors.New("interrupted; all members were stopped")
 		}
 	}

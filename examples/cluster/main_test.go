@@ -97,7 +97,7 @@ func TestOnRealServers(t *testing.T) {
 func TestUsage(t *testing.T) {
 	testproc.RequireUsage(t, "cluster", "-session-timeout",
 		"--members 1", "--members 0", "--members 51", "--members x", "--duration 4s", "--duration -1s",
-		"--no-watchdog --duration 7s",
+		"--no-watchdog --duration 7s", "--ui --json",
 		"--duration 20s --no-watchdog --session-timeout 10s",
 		"--session-timeout 0", "--session-timeout -1s", "--session-timeout 1ms", "--zk ,", "--bogus", "word",
 	)

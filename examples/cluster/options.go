@@ -15,6 +15,7 @@ type options struct {
 	timeout  time.Duration
 	watchdog bool
 	json     bool
+	ui       bool
 }
 
 // parse reads the command line. Its error wraps flag.ErrHelp or demo.ErrUsage.
@@ -25,12 +26,16 @@ func parse(args []string) (options, error) {
 	f.DurationVar(&o.duration, "duration", 20*time.Second, "how long the members run")
 	session := demo.SessionFlags(f, "leader", "members", 30*time.Second)
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON on standard output, and the log on standard error")
+	f.BoolVar(&o.ui, "ui", false, "open the web page of the cluster, in which more goes wrong, until Ctrl-C")
 	var err error
 	if o.servers, err = demo.ParseFlags(f, "Shows how the members of a cluster take over from a leader that is killed.",
 		args); err != nil {
 		return o, err
 	}
 	o.timeout, o.watchdog = session()
+	if o.ui && o.json {
+		return o, fmt.Errorf("%w: -ui and -json: with the page there is no summary", demo.ErrUsage)
+	}
 	if o.members < 2 || o.members > 50 {
 		return o, fmt.Errorf("%w: -members %d: want 2 to 50, one of them is killed", demo.ErrUsage, o.members)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/fourletter"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -126,7 +129,7 @@ func (d *doctorCommand) examine(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	ctx, out := cmd.Context(), &diagnoses{streams: d.Streams, json: d.JSON}
-	tick, err := out.examineServers(ctx, cfg)
+	tick, err := out.examineServers(ctx, cfg, fourletter.Asker{TLS: cfg.TLS})
 	if err != nil {
 		return cli.EndBySignal(ctx, err)
 	}
@@ -164,35 +167,71 @@ func (d *diagnoses) examineWith(ctx context.Context, client *framework.Client, r
 func Examine(ctx context.Context, client *framework.Client, root string,
 	take func(check string, ok bool, text, advice string)) error {
 	d := &diagnoses{take: take}
-	tick, err := d.examineServers(ctx, client.Config())
+	tick, err := d.examineServers(ctx, client.Config(), fourletter.OfClient(client))
 	if err != nil {
 		return err
 	}
 	return d.examineWith(ctx, client, root, tick)
 }
 
+// serverAnswer is what a server tells of itself.
+type serverAnswer struct {
+	fourletter.Server
+	address  string
+	tick     time.Duration // 0 if unknown
+	failures int           // how often an error has stopped it since its start; 0 if unknown
+	err      error
+}
+
+// askServers asks all servers at once: for what they tell by srvr, and by conf and mntr, which servers do not
+// allow by default.
+func askServers(ctx context.Context, asker fourletter.Asker, servers []string) []serverAnswer {
+	answers := make([]serverAnswer, len(servers))
+	var asking sync.WaitGroup
+	for i, address := range servers {
+		asking.Go(func() {
+			a := &answers[i]
+			a.address = address
+			if a.Server, a.err = asker.Ask(ctx, address); a.err != nil {
+				return
+			}
+			if text, err := asker.Send(ctx, address, "conf"); err == nil {
+				if tick, err := time.ParseDuration(fourletter.Fields(text, "=")["tickTime"] + "ms"); err == nil {
+					a.tick = tick
+				}
+			}
+			if text, err := asker.Send(ctx, address, "mntr"); err == nil {
+				a.failures, _ = strconv.Atoi(fourletter.Fields(text, "\t")["zk_unrecoverable_error_count"])
+			}
+		})
+	}
+	asking.Wait()
+	return answers
+}
+
 // examineServers asks each server, and returns the tick if a server reports it.
-func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (tick time.Duration, err error) {
+func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config,
+	asker fourletter.Asker) (tick time.Duration, err error) {
 	roles, versions := map[string]int{}, []string{}
 	var silent []string // those that do not report their roles
 	reached := 0
-	answers := askServers(ctx, cfg)
-	led := slices.ContainsFunc(answers, func(a serverAnswer) bool { return a.mode == "leader" })
+	answers := askServers(ctx, asker, cfg.Servers)
+	led := slices.ContainsFunc(answers, func(a serverAnswer) bool { return a.Mode == "leader" })
 	for _, a := range answers {
 		address := a.address
 		switch {
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
-		case errors.Is(a.err, errNotServing) && led:
+		case errors.Is(a.err, fourletter.ErrNotServing) && led:
 			err = d.bad("server", "wait if it has just started; else its log says why: its disk is full, or it does not "+
 				"reach the others", "%s: %v: another server leads, and it has not joined it", address, a.err)
-		case errors.Is(a.err, errNotServing):
+		case errors.Is(a.err, fourletter.ErrNotServing):
 			err = d.bad("server", "start more of the ensemble's servers, and look at this one's log",
 				"%s: %v: it has no quorum", address, a.err)
-		case a.mode == "read-only":
+		case a.Mode == "read-only":
 			err = d.bad("server", "start more of the ensemble's servers",
 				"%s: it serves reads only: it has no quorum; lockstep does not use it, since what it reads may be old", address)
-		case errors.Is(a.err, errHungUp):
+		case errors.Is(a.err, fourletter.ErrHungUp):
 			reached++
 			silent = append(silent, address)
 			err = d.bad("server", "close connections from this machine, or raise the server's maxClientCnxns, which "+
@@ -200,26 +239,26 @@ func (d *diagnoses) examineServers(ctx context.Context, cfg framework.Config) (t
 		case a.err != nil:
 			err = d.bad("server", "start it, open the network to it, or remove it from --zk or LOCKSTEP_SERVERS",
 				"%v", framework.ServerError{Server: address, Err: a.err})
-		case a.mode == "":
+		case a.Mode == "":
 			reached++
 			silent = append(silent, address)
 			err = d.good("server", "%s: it answers in %v and does not report its role (4lw.commands.whitelist "+
-				"lacks srvr)", address, a.roundTrip.Round(time.Microsecond))
+				"lacks srvr)", address, a.RoundTrip.Round(time.Microsecond))
 		default:
 			reached++
-			roles[a.mode]++
-			if !slices.Contains(versions, a.version) {
-				versions = append(versions, a.version)
+			roles[a.Mode]++
+			if !slices.Contains(versions, a.Version) {
+				versions = append(versions, a.Version)
 			}
 			tick = max(tick, a.tick)
 			if a.failures > 0 {
 				err = d.bad("server", "its log says which, such as \"No space left on device\": stop it, mend that, and "+
 					"start it again", "%s: %s, but errors that it cannot recover from have stopped it since its start: %d",
-					address, a.mode, a.failures)
+					address, a.Mode, a.failures)
 				break
 			}
 			err = d.good("server", "%s: %s, version %s, answers in %v, its requests took %s ms (min/avg/max)", address,
-				a.mode, a.version, a.roundTrip.Round(time.Microsecond), a.latency)
+				a.Mode, a.Version, a.RoundTrip.Round(time.Microsecond), a.Latency)
 		}
 		if err != nil {
 			return 0, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/fourletter"
 )
 
 func TestQuorumFollowsFromTheServersRoles(t *testing.T) {
@@ -81,7 +82,8 @@ func TestDoctorSaysWhyAServerDoesNotServe(t *testing.T) {
 				require.True(t, len(texts) > 1 || ok == c.ok, text)
 			}
 		}}
-		_, err := d.examineServers(t.Context(), framework.Config{Servers: []string{first, second}})
+		_, err := d.examineServers(t.Context(), framework.Config{Servers: []string{first, second}},
+			fourletter.Asker{})
 		require.NoError(t, err)
 		require.Len(t, texts, 2)
 		require.Contains(t, texts[0], first+": "+c.want)

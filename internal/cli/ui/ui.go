@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os/exec"
-	"runtime"
 	"sync"
 	"time"
 
@@ -126,8 +124,10 @@ func (c *uiCommand) serve(cmd *cobra.Command, args []string) error {
 	if err := c.printWelcome(address); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	if c.open {
-		c.openBrowser(address)
+	if c.open { // the address is printed anyway
+		if err := terminal.OpenBrowser(address); err != nil {
+			c.PrintWarning("--open: %v", err)
+		}
 	}
 	return serveUntil(cmd.Context(), listener, config, page)
 }
@@ -172,20 +172,6 @@ func (c *uiCommand) printWelcome(address string) error {
 	}
 	_, err := fmt.Fprintf(c.Out, "The page is at %s\nCtrl-C ends it.\n", terminal.For(c.Out).Bold(address))
 	return err
-}
-
-// openBrowser opens the page as the desktop does it. The address is printed anyway.
-func (c *uiCommand) openBrowser(address string) {
-	command := []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		command = []string{"open"}
-	case "windows":
-		command = []string{"rundll32", "url.dll,FileProtocolHandler"}
-	}
-	if err := exec.Command(command[0], append(command[1:], address)...).Start(); err != nil {
-		c.PrintWarning("--open: %v", err)
-	}
 }
 
 // serveUntil serves until ctx ends, by TLS if there is a config. Streams of open pages end with

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -11,70 +15,119 @@ import (
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/examples/internal/demo"
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/registry"
 	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/ui"
 	"github.com/lockstep-go/lockstep/workflow"
-	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// night is what goes on.
-type night struct {
-	zk      *zktest.Server
-	options []framework.Option // of all clients
+// tour is what goes on beside the members for those who look at the page: two services hold a lock each
+// and wait for the other's, so waiters gather; a queue grows, a job fails, and more.
+type tour struct {
+	connect func(ctx context.Context, identity string) (*framework.Client, error)
 	clients []*framework.Client
 	tasks   sync.WaitGroup
 	stop    context.CancelFunc
 }
 
-// end ends all that goes on.
-func (n *night) end() {
-	if n.stop != nil {
-		n.stop()
+// tourOf returns a tour on the servers of env.
+func tourOf(env *demo.Env) *tour {
+	return &tour{connect: func(ctx context.Context, identity string) (*framework.Client, error) {
+		config := env.Config
+		config.Identity = identity
+		return framework.Connect(ctx, config, framework.WithLogger(slog.New(slog.DiscardHandler)))
+	}}
+}
+
+// openTour begins the tour and serves its page, until the result is called.
+func openTour(ctx context.Context, env *demo.Env, log demo.Log) (closeTour func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
 	}
-	for _, client := range n.clients { // first, since leases last until then
+	page, err := ui.New(env.Client, ui.WithActions())
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second}
+	t := tourOf(env)
+	t.tasks.Go(func() { _ = server.Serve(listener) }) // until its Close
+	closeTour = func() {
+		page.Close() // ends the streams of open pages
+		_ = server.Close()
+		t.end()
+	}
+	if err := t.begin(ctx); err != nil {
+		closeTour()
+		return nil, err
+	}
+	address := "http://" + listener.Addr().String() + "/"
+	log.Marked(time.Now(), " ", "the page is at %s", log.Bold(address))
+	log.Marked(time.Now(), " ", "in half a minute it shows a deadlock, a queue that grows and a job that fails")
+	if terminal.Is(os.Stdout) {
+		_ = terminal.OpenBrowser(address) // it is printed anyway
+	}
+	return closeTour, nil
+}
+
+// open connects a process of the tour.
+func (t *tour) open(ctx context.Context, identity string) (*framework.Client, error) {
+	client, err := t.connect(ctx, identity)
+	if err == nil {
+		t.clients = append(t.clients, client)
+	}
+	return client, err
+}
+
+// end ends all that goes on.
+func (t *tour) end() {
+	t.stop()
+	for _, client := range t.clients { // their leases last until then
 		_ = client.Close(context.Background())
 	}
-	n.tasks.Wait()
+	t.tasks.Wait()
 }
 
 // begin begins all that goes on.
-func (n *night) begin(ctx context.Context) error {
-	ctx, n.stop = context.WithCancel(ctx)
-	billing, err := n.connect(ctx, "billing-2-811")
+func (t *tour) begin(ctx context.Context) error {
+	ctx, t.stop = context.WithCancel(ctx)
+	billing, err := t.open(ctx, "billing-2-811")
 	if err != nil {
 		return err
 	}
-	invoices, err := n.connect(ctx, "billing-5-417")
+	invoices, err := t.open(ctx, "billing-5-417")
 	if err != nil {
 		return err
 	}
-	if err := n.deadlock(ctx, billing, invoices); err != nil {
+	if err := t.deadlock(ctx, billing, invoices); err != nil {
 		return err
 	}
 	for i := range 14 {
-		waiter, err := n.connect(ctx, fmt.Sprintf("web-%d-%d", i%4+1, 100+i))
+		waiter, err := t.open(ctx, fmt.Sprintf("web-%d-%d", i%4+1, 100+i))
 		if err != nil {
 			return err
 		}
-		n.wait(ctx, waiter, "/apps/locks/ledger")
+		t.wait(ctx, waiter, "/locks/ledger")
 	}
 	for i := range 24 {
-		n.wait(ctx, billing, fmt.Sprintf("/apps/locks/customers/%d", 4711+i))
+		t.wait(ctx, billing, fmt.Sprintf("/locks/customers/%d", 4711+i))
 	}
 	led := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(led) })
 	for i := range 3 {
 		name := fmt.Sprintf("orders-%d-%d", i+1, 1290+i)
-		candidate, err := n.connect(ctx, name)
+		candidate, err := t.open(ctx, name)
 		if err != nil {
 			return err
 		}
-		n.tasks.Go(func() {
-			_ = election.New(candidate, "/apps/elections/orders", election.WithID(name)).Lead(ctx,
+		t.tasks.Go(func() {
+			_ = election.New(candidate, "/elections/orders", election.WithID(name)).Lead(ctx,
 				func(ctx context.Context, _ *election.Term) error {
 					tell()
 					<-ctx.Done()
@@ -87,38 +140,38 @@ func (n *night) begin(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	n.work(ctx, billing)
-	if err := n.fleet(ctx, billing); err != nil {
+	t.work(ctx, billing)
+	if err := t.fleet(ctx, billing); err != nil {
 		return err
 	}
-	if err := n.order(ctx, invoices); err != nil {
+	if err := t.order(ctx, invoices); err != nil {
 		return err
 	}
-	n.tasks.Go(func() {
-		_, _ = barrier.NewDoubleBarrier(invoices, "/apps/barriers/month-end", 3).Enter(ctx)
+	t.tasks.Go(func() {
+		_, _ = barrier.NewDoubleBarrier(invoices, "/barriers/month-end", 3).Enter(ctx)
 	})
-	return n.schedule(ctx, billing)
+	return t.schedule(ctx, billing)
 }
 
 // deadlock has two processes wait for each other's lock. Both only report deadlocks, so neither gives up.
-func (n *night) deadlock(ctx context.Context, billing, invoices *framework.Client) error {
+func (t *tour) deadlock(ctx context.Context, billing, invoices *framework.Client) error {
 	reports := locks.WithDeadlockMode(locks.DeadlockReport)
-	ledger, err := locks.NewMutex(billing, "/apps/locks/ledger", reports).Lock(ctx)
+	ledger, err := locks.NewMutex(billing, "/locks/ledger", reports).Lock(ctx)
 	if err != nil {
 		return err
 	}
-	numbers, err := locks.NewMutex(invoices, "/apps/locks/invoice-numbers", reports).Lock(ctx)
+	numbers, err := locks.NewMutex(invoices, "/locks/invoice-numbers", reports).Lock(ctx)
 	if err != nil {
 		return err
 	}
-	n.tasks.Go(func() { _, _ = locks.NewMutex(billing, "/apps/locks/invoice-numbers", reports).Lock(ledger.Context()) })
-	n.tasks.Go(func() { _, _ = locks.NewMutex(invoices, "/apps/locks/ledger", reports).Lock(numbers.Context()) })
+	t.tasks.Go(func() { _, _ = locks.NewMutex(billing, "/locks/invoice-numbers", reports).Lock(ledger.Context()) })
+	t.tasks.Go(func() { _, _ = locks.NewMutex(invoices, "/locks/ledger", reports).Lock(numbers.Context()) })
 	return nil
 }
 
 // wait waits for a lock, and holds it when it is granted.
-func (n *night) wait(ctx context.Context, client *framework.Client, path string) {
-	n.tasks.Go(func() {
+func (t *tour) wait(ctx context.Context, client *framework.Client, path string) {
+	t.tasks.Go(func() {
 		_ = locks.Do(ctx, locks.NewMutex(client, path), func(ctx context.Context, _ *locks.Lease) error {
 			<-ctx.Done()
 			return nil
@@ -127,10 +180,10 @@ func (n *night) wait(ctx context.Context, client *framework.Client, path string)
 }
 
 // work puts items into a queue that nobody takes, and one into a queue whose consumer fails.
-func (n *night) work(ctx context.Context, client *framework.Client) {
-	n.tasks.Go(func() {
-		q := queue.New(client, "/apps/queues/invoices", codec.Text())
-		defer q.Close(context.Background()) //nolint:errcheck // the night is over
+func (t *tour) work(ctx context.Context, client *framework.Client) {
+	t.tasks.Go(func() {
+		q := queue.New(client, "/queues/invoices", codec.Text())
+		defer q.Close(context.Background()) //nolint:errcheck // the tour is over
 		for i := 0; ctx.Err() == nil; i++ {
 			_ = q.Put(ctx, fmt.Sprint("invoice ", i))
 			select {
@@ -139,9 +192,9 @@ func (n *night) work(ctx context.Context, client *framework.Client) {
 			}
 		}
 	})
-	n.tasks.Go(func() {
-		q := queue.New(client, "/apps/queues/mails", codec.Text(), queue.WithMaxAttempts(1))
-		defer q.Close(context.Background()) //nolint:errcheck // the night is over
+	t.tasks.Go(func() {
+		q := queue.New(client, "/queues/mails", codec.Text(), queue.WithMaxAttempts(1))
+		defer q.Close(context.Background()) //nolint:errcheck // the tour is over
 		_ = q.Put(ctx, "to ann")
 		_ = q.Work(ctx, 1, func(context.Context, *queue.Delivery[string]) error {
 			return errors.New("550 5.1.1 mailbox unavailable")
@@ -151,9 +204,9 @@ func (n *night) work(ctx context.Context, client *framework.Client) {
 
 // fleet has members of which one is out of service, instances of which one gets no calls, and a value that
 // somebody has changed at night.
-func (n *night) fleet(ctx context.Context, client *framework.Client) error {
-	group := members.New(client, "/apps/members/billing")
-	services := registry.New(client, "/apps/services")
+func (t *tour) fleet(ctx context.Context, client *framework.Client) error {
+	group := members.New(client, "/members/billing")
+	services := registry.New(client, "/services")
 	for i := range 4 {
 		name := fmt.Sprintf("billing-%d", i+1)
 		if _, err := group.Join(ctx, name, members.Info{Version: "v2.14.0", Load: float64(10*i) + 3.5,
@@ -172,7 +225,7 @@ func (n *night) fleet(ctx context.Context, client *framework.Client) error {
 	if err := group.Cordon(ctx, "billing-3", members.WithReason("its disk is to be replaced")); err != nil {
 		return err
 	}
-	limits := config.New(client, "/apps/config/billing", codec.Text())
+	limits := config.New(client, "/config/billing", codec.Text())
 	if err := limits.Set(ctx, "retries: 3\ntimeout: 10s\nrate: 200\n"); err != nil {
 		return err
 	}
@@ -180,9 +233,9 @@ func (n *night) fleet(ctx context.Context, client *framework.Client) error {
 }
 
 // order starts two orders: one waits for its payment, and the other has failed in its second step.
-func (n *night) order(ctx context.Context, client *framework.Client) error {
+func (t *tour) order(ctx context.Context, client *framework.Client) error {
 	kind := workflow.NewKind[int, string]("order")
-	flows := workflow.New(client, "/apps/orders")
+	flows := workflow.New(client, "/orders")
 	step := func(context.Context, workflow.Key) error { return nil }
 	if err := flows.Register(kind.Function(func(ctx context.Context, run *workflow.Run, pieces int) (string, error) {
 		if err := run.Do(ctx, "reserve", step); err != nil {
@@ -195,7 +248,7 @@ func (n *night) order(ctx context.Context, client *framework.Client) error {
 	})); err != nil {
 		return err
 	}
-	n.tasks.Go(func() { _ = flows.Work(ctx) })
+	t.tasks.Go(func() { _ = flows.Work(ctx) })
 	for id, pieces := range map[string]int{"order-7713": 2, "order-7714": 250} {
 		if _, err := kind.Start(ctx, flows, id, pieces); err != nil {
 			return err
@@ -205,8 +258,8 @@ func (n *night) order(ctx context.Context, client *framework.Client) error {
 }
 
 // schedule runs one job that succeeds, one that fails, and one that waits for the night.
-func (n *night) schedule(ctx context.Context, client *framework.Client) error {
-	jobs := scheduler.New(client, "/apps/cron")
+func (t *tour) schedule(ctx context.Context, client *framework.Client) error {
+	jobs := scheduler.New(client, "/cron")
 	for _, job := range []scheduler.Job{
 		{Name: "rates", Spec: "*/5 * * * * *", Description: "fetches the rates of the day",
 			Run: func(context.Context, scheduler.Run) error { return nil }},
@@ -221,6 +274,6 @@ func (n *night) schedule(ctx context.Context, client *framework.Client) error {
 			return err
 		}
 	}
-	n.tasks.Go(func() { _ = jobs.Run(ctx) })
+	t.tasks.Go(func() { _ = jobs.Run(ctx) })
 	return nil
 }
