@@ -275,6 +275,7 @@ func (e *expiry) call(at time.Duration, f func()) {
 // call's time has not come.
 func (e *expiry) ring() {
 	_ = e.life.Err() // ends the lifetime if the time is over
+	isOver := e.Err() != nil
 	e.mu.Lock()
 	var due func()
 	switch {
@@ -284,7 +285,7 @@ func (e *expiry) ring() {
 	default:
 		e.alarm.Set(e.nextAt)
 	}
-	if e.next == nil && !e.over {
+	if e.next == nil && !isOver {
 		e.alarm.Set(e.until)
 	}
 	e.mu.Unlock()

@@ -176,7 +176,7 @@ func (c *contender) wait(ctx context.Context) (g grant, err error) {
 		if err != nil && c.mayHave {
 			go func() {
 				if c.unanswered != nil {
-					<-c.unanswered // the server executes it before what is sent now, or never
+					<-c.unanswered // on one connection or none, the server executes it before what is sent now
 				}
 				within, cancel := context.WithTimeout(context.Background(), c.opts.expiry)
 				defer cancel()

@@ -80,6 +80,7 @@ type link struct {
 	cut      bool          // nothing arrives in any direction, and no connection is made
 	loseNext bool          // the next answer is lost, and its connection
 	delay    time.Duration // of each answer
+	late     time.Duration // of each request, which arrives also if its connection was closed meanwhile
 }
 
 func (l *link) set(change func(l *link)) {
@@ -99,7 +100,7 @@ func (l *link) dial(context.Context, string, string) (net.Conn, error) {
 		return nil, err
 	}
 	client, far := net.Pipe()
-	go l.carry(far, server, func(l *link) (cut, lose bool, delay time.Duration) { return l.cut, false, 0 })
+	go l.carry(far, server, func(l *link) (cut, lose bool, delay time.Duration) { return l.cut, false, l.late })
 	go l.carry(server, far, func(l *link) (cut, lose bool, delay time.Duration) {
 		lose, l.loseNext = l.loseNext, false
 		return l.cut, lose, l.delay

@@ -38,7 +38,8 @@ func (m *Mutex) Validate() error { return m.lock.err }
 // Otherwise it wraps locks.ErrHeld, ErrExpired, framework.ErrForeign,
 // framework.ErrInvalid, or is that of go-redis: the first attempt fails when the server cannot be
 // reached. While it waits, it repeats failed attempts until ctx ends. Nothing stays behind: what it
-// may have is given back in the background.
+// may have is given back in the background. Only a request that was lost for so long that go-redis
+// has given it up, and that arrives on its old connection after all, has the lock until its expiry.
 func (m *Mutex) Lock(ctx context.Context) (*locks.Lease, error) { return m.lock.lock(ctx, m.mode) }
 
 // TryLock acquires the lock at once, or returns an error that wraps locks.ErrNotAcquired. Its other

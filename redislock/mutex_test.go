@@ -250,6 +250,35 @@ func TestACallThatEndsLeavesNothing(t *testing.T) {
 	})
 }
 
+// go-redis asks again on another connection, where a release may overtake the first request.
+func TestALateRequestHasTheLockForItsExpiry(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		m := NewMutex(client, "orders").virtual()
+		lockAndRelease := func() {
+			lease, err := m.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, lease.Release(t.Context()))
+		}
+		lockAndRelease() // from now on the server knows the scripts
+		to.set(func(l *link) { l.late = 2 * time.Second })
+		done := make(chan struct{})
+		go func() {
+			lockAndRelease()
+			close(done)
+		}()
+		synctest.Wait()
+		to.set(func(l *link) { l.late = 0 })
+		<-done
+		require.False(t, s.Exists("orders"))
+		time.Sleep(2 * time.Second)
+		require.True(t, s.Exists("orders"))
+		began := time.Now()
+		lockAndRelease()
+		require.LessOrEqual(t, time.Since(began), DefaultExpiry)
+	})
+}
+
 func TestAReleaseWithoutAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		client, to := s.newClient(t)
@@ -695,7 +724,24 @@ func TestAReleaseBesideTheFirstRenewal(t *testing.T) {
 	})
 }
 
-// heldUpClock has alarms whose goroutines are held up.
+// go-redis waits for its ReadTimeout beyond the end of the lease.
+func TestALongReleaseRingsNoAlarmAgainAndAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		client, to := s.newClient(t)
+		alarms := &heldUpClock{Clock: clock.Time(), goOn: make(chan struct{})}
+		close(alarms.goOn)
+		m := NewMutex(client, "orders", WithoutRenewal())
+		m.lock.clock = alarms
+		lease, err := m.Lock(t.Context())
+		require.NoError(t, err)
+		time.Sleep(lease.Remaining() - time.Millisecond)
+		to.set(func(l *link) { l.cut = true })
+		require.ErrorIs(t, lease.Release(context.Background()), ErrExpired)
+		require.LessOrEqual(t, alarms.rung.Load(), int32(2))
+	})
+}
+
+// heldUpClock has alarms whose goroutines are held up, and that ring a hundred times at most.
 type heldUpClock struct {
 	clock.Clock
 	rung atomic.Int32
@@ -704,9 +750,10 @@ type heldUpClock struct {
 
 func (c *heldUpClock) NewAlarm(ring func()) clock.Alarm {
 	return c.Clock.NewAlarm(func() {
-		c.rung.Add(1)
-		<-c.goOn
-		ring()
+		if c.rung.Add(1) <= 100 {
+			<-c.goOn
+			ring()
+		}
 	})
 }
 

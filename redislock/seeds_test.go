@@ -21,7 +21,7 @@ var (
 )
 
 // TestSeeds lets clients use one lock for two minutes of virtual time while their links are cut, slow
-// and lose answers, and checks that no two hold, that tokens rise, and that at the end nothing is
+// in either direction and lose answers, and checks that no two hold, that tokens rise, and that at the end nothing is
 // left and each client is granted again.
 func TestSeeds(t *testing.T) {
 	n := *runs
@@ -116,7 +116,7 @@ func runSeed(t *testing.T, server *memoryServer, seed uint64) {
 	}
 	for ctx.Err() == nil {
 		l := links[random.IntN(len(links))]
-		switch random.IntN(6) {
+		switch random.IntN(7) {
 		case 0:
 			l.set(func(l *link) { l.cut = true })
 		case 1:
@@ -124,16 +124,18 @@ func runSeed(t *testing.T, server *memoryServer, seed uint64) {
 		case 2:
 			l.set(func(l *link) { l.loseNext = true })
 		case 3:
+			l.set(func(l *link) { l.late = time.Duration(random.IntN(4000)) * time.Millisecond })
+		case 4:
 			for _, l := range links {
-				l.set(func(l *link) { l.cut, l.delay = false, 0 })
+				l.set(func(l *link) { l.cut, l.delay, l.late = false, 0, 0 })
 			}
 		default:
-			l.set(func(l *link) { l.cut, l.delay = false, 0 })
+			l.set(func(l *link) { l.cut, l.delay, l.late = false, 0, 0 })
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(2 * expiry))))
 	}
 	for _, l := range links {
-		l.set(func(l *link) { l.cut, l.delay, l.loseNext = false, 0, false })
+		l.set(func(l *link) { l.cut, l.delay, l.late, l.loseNext = false, 0, 0, false })
 	}
 	all.Wait()
 	time.Sleep(2 * expiry)

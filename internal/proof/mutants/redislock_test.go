@@ -76,6 +76,12 @@ var redislockMutants = []mutant{
 	},
 	{
 		promise: "A call on Redis that has ended leaves nothing",
+		name:    "the alarm of an end that is over rings again at once", file: "redislock/hold.go",
+		test: "TestALongReleaseRingsNoAlarmAgainAndAgain",
+		old:  "isOver := e.Err() != nil", new: "isOver := e.over",
+	},
+	{
+		promise: "A call on Redis that has ended leaves nothing",
 		name:    "no release is published", file: "redislock/scripts.go",
 		test: "TestGrantsExcludeEachOtherAndTokensRise",
 		old:  "return redis.call('PUBLISH', ARGV[2] .. string.match(owner, '^%x*'), owner) > 0",
