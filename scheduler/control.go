@@ -17,18 +17,30 @@ import (
 // without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
 // stored, so it survives this member and the owner. It is stored once, also when replies are lost.
 //
-// If no member has registered the job, but this member has it and Run has begun, Trigger waits until
-// it is registered, and so do Pause, Resume, Reschedule and Remove. Otherwise the error wraps
+// If no member has registered the job, but this Scheduler has it, Trigger stores its schedule first,
+// as Run does; so it may be called at any time after Add. Otherwise the error wraps
 // framework.ErrNotFound. It may also wrap framework.ErrInvalid, ErrTooManyPending,
 // framework.ErrBadRecord or framework.ErrNewer, or is that of ctx.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
-	return s.changeState(ctx, "trigger", name, func(state *jobState, now time.Time, request string) (bool, error) {
-		if len(state.Pending) >= maxPending {
-			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(state.Pending), name)
-		}
-		state.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
-		return true, nil
-	}, nil)
+	trigger := func() error {
+		return s.changeState(ctx, "trigger", name, func(state *jobState, now time.Time, request string) (bool, error) {
+			if len(state.Pending) >= maxPending {
+				return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(state.Pending), name)
+			}
+			state.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
+			return true, nil
+		}, nil)
+	}
+	j := s.jobs.findJob(name)
+	unregistered := j != nil && !j.entered.Load() // before the read: it may be registered right after that
+	err := trigger()
+	if !unregistered || !errors.Is(err, errUnknownJob) {
+		return err
+	}
+	if err := s.store.createMissing(ctx, name, j.declaration()); err != nil {
+		return failure.Wrap("trigger", s.store.nodes.Job(name), err)
+	}
+	return trigger()
 }
 
 // Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that
@@ -122,8 +134,6 @@ func (s *Scheduler) Remove(ctx context.Context, name string) error {
 // time and the request, by which it recognizes an earlier try with a lost reply. change returns
 // whether there is anything to write. If more is not nil, it returns further operations of the
 // transaction.
-//
-// If no member has registered the job, but this one is about to, changeState waits for that.
 func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	change func(state *jobState, now time.Time, request string) (bool, error),
 	more func(ctx context.Context, session *framework.Session, job string, now time.Time) ([]tolerantOp, error),
@@ -133,7 +143,7 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 	}
 	request := uuid.NewString()[:13]
 	var passed []Gap // by the try that was applied, which is the latest
-	write := func(session *framework.Session) error {
+	err := s.store.onSession(ctx, func(session *framework.Session) error {
 		cache := newStateCache(s.store.nodes.Job(name))
 		if err := session.Sync(ctx, cache.node); err != nil {
 			return err
@@ -171,43 +181,11 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 		}
 		_, err = cache.writeState(ctx, session, state, nil, ops)
 		return err
-	}
-	j := s.jobs.findJob(name)
-	unregistered := j != nil && !j.entered.Load() // before the read: it may be registered right after that
-	err := s.store.onSession(ctx, write)
-	if unregistered && errors.Is(err, errUnknownJob) {
-		if err = s.awaitRegistration(ctx, j); err == nil {
-			err = s.store.onSession(ctx, write)
-		}
-	}
+	})
 	if err == nil {
 		s.report.reportMissed(name, passed)
 	}
 	return failure.Wrap(op, s.store.nodes.Job(name), err)
-}
-
-// awaitRegistration waits until the registration of a job of this member, which no member had
-// registered before, has ended. It does not wait if this member does not run.
-func (s *Scheduler) awaitRegistration(ctx context.Context, j *job) error {
-	s.mu.Lock()
-	a, own := s.running, j.registered
-	s.mu.Unlock()
-	if a == nil {
-		return fmt.Errorf("%w %q: no member has registered it yet; this one does when Run begins", errUnknownJob, j.Name)
-	}
-	for _, registered := range []<-chan struct{}{a.registered, own} {
-		if registered == nil {
-			continue // the job was added before Run
-		}
-		select {
-		case <-registered:
-		case <-a.registering.Done():
-			return fmt.Errorf("%w %q: this member was stopped before it has registered it", errUnknownJob, j.Name)
-		case <-ctx.Done():
-			return fmt.Errorf("job %q is not registered yet: %w", j.Name, failure.Ended(ctx))
-		}
-	}
-	return nil
 }
 
 // checkName returns what is wrong with the scheduler's arguments or the name of a job.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
@@ -41,41 +40,30 @@ func TestAJobIsTriggeredFromAnywhere(t *testing.T) {
 	})
 }
 
-// TestTriggerAwaitsTheRegistration of a job that this member is about to register.
-func TestTriggerAwaitsTheRegistration(t *testing.T) {
+// TestTriggerRegistersAJobOfThisMember that no member has registered, before Run, at its begin, and
+// after a removal.
+func TestTriggerRegistersAJobOfThisMember(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
-		a := w.member("a", one(Job{Spec: "0 * * * *", Run: quick}))
-		err := a.Trigger(t.Context(), "j")
-		require.ErrorIs(t, err, errUnknownJob)
-		require.ErrorContains(t, err, "no member has registered it yet; this one does when Run begins")
+		all := append(one(Job{Spec: "0 * * * *", Run: quick}),
+			Job{Name: "k", Spec: "0 * * * *", Run: quick, Placement: Spread})
+		a := w.member("a", all)
+		require.NoError(t, a.Trigger(t.Context(), "j"))
+		require.ErrorIs(t, a.Trigger(t.Context(), "l"), errUnknownJob)
 		slow := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpSync, Path: testPath}) // begins the registration
 		a.run(t)
-		require.NoError(t, a.Trigger(t.Context(), "j"))
+		require.NoError(t, a.Trigger(t.Context(), "k"))
 		slow.Cancel()
-
-		w.setPermissions(testPath+"/jobs", framework.PermAll&^framework.PermCreate)
-		require.NoError(t, a.Add(Job{Name: "k", Spec: "0 * * * *", Run: quick}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		err = a.Trigger(ctx, "k")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, `job "k" is not registered yet`)
-		triggered := make(chan error, 1)
-		go func() { triggered <- a.Trigger(t.Context(), "k") }()
-		synctest.Wait()
-		w.setPermissions(testPath+"/jobs", framework.PermAll)
-		require.NoError(t, <-triggered)
 		until(time.Now().Add(time.Minute))
 		require.Len(t, w.log.all(EventStarted), 2)
 
-		w.setPermissions(testPath+"/jobs", framework.PermAll&^framework.PermCreate)
-		require.NoError(t, a.Add(Job{Name: "l", Spec: "0 * * * *", Run: quick}))
-		go func() { triggered <- a.Trigger(t.Context(), "l") }()
-		synctest.Wait()
-		a.stop()
-		err = <-triggered
-		require.ErrorIs(t, err, errUnknownJob)
-		require.ErrorContains(t, err, "was stopped before it has registered it")
+		require.NoError(t, a.Remove(t.Context(), "k"))
+		require.ErrorIs(t, a.Trigger(t.Context(), "k"), errUnknownJob)
+		b := w.member("b", all)
+		require.NoError(t, b.Trigger(t.Context(), "k"))
+		b.run(t)
+		until(time.Now().Add(time.Minute))
+		require.Len(t, w.log.all(EventStarted), 3)
+		require.EqualValues(t, 1, w.state("k").Triggered)
 	})
 }
 
