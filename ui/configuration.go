@@ -118,7 +118,7 @@ func buildValue(u *UI, q request, s *snapshot) (built, error) {
 	case err != nil:
 		return built{}, err
 	case len(h.records) == 0:
-		return built{}, missing("value", path)
+		return built{}, missing[string]("value", path, nil, nil)
 	}
 	word := shellWord(path)
 	v := valueView{Path: path, Link: linkTo("", path, u.root), Seen: strconv.FormatInt(h.version, 10),

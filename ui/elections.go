@@ -82,7 +82,7 @@ func buildElection(u *UI, q request, s *snapshot) (built, error) {
 	case err != nil && s.failed == nil:
 		return built{}, err
 	case len(all) == 0 && len(terms) == 0:
-		return built{}, missing("election", path)
+		return built{}, u.missingLock(s, "election", path)
 	}
 	v := electionView{Path: path, Link: linkTo("", path, u.root), Problems: s.problemsAt[path], Candidates: all,
 		Watched: watched, Done: doneText(q.query), HideData: u.hideData}

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/queue"
 	"github.com/lockstep-go/lockstep/scheduler"
+	"github.com/lockstep-go/lockstep/ui"
 )
 
 // trouble is a stage on which tasks go on until its end.
@@ -28,10 +29,10 @@ type trouble struct {
 }
 
 // inTrouble runs a test in virtual time, with an open overview.
-func inTrouble(t *testing.T, test func(t *testing.T, on *trouble)) {
+func inTrouble(t *testing.T, test func(t *testing.T, on *trouble), opts ...ui.Option) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		on := &trouble{stage: newStage(t), ctx: ctx}
+		on := &trouble{stage: newStage(t, opts...), ctx: ctx}
 		_, closePage := on.open(t, "")
 		t.Cleanup(func() {
 			closePage()

@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -103,6 +104,19 @@ type jobView struct {
 	Done     string
 	HideData bool
 	Seen     string // for actions
+	Timeline timeline
+}
+
+// barsOfJob are a job's runs, the latest first, and its gaps.
+func barsOfJob(runs []runRow, gaps []scheduler.Gap) (bars []bar) {
+	for _, g := range gaps {
+		bars = append(bars, bar{Class: "b-missed", Text: "not run: " + string(g.Reason), From: g.From, Until: g.To})
+	}
+	for _, r := range slices.Backward(runs) {
+		bars = append(bars, bar{Class: "b-" + string(r.Mark), Text: fmt.Sprintf("run %d: %s", r.Number, r.Text),
+			From: r.Started, Until: r.Ended})
+	}
+	return bars
 }
 
 type runRow struct {
@@ -124,7 +138,7 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
 	i := slices.IndexFunc(s.Jobs, func(r scheduler.Report) bool { return r.JobPath() == path })
 	if i < 0 {
-		return built{}, missing("job", path)
+		return built{}, missing("job", path, s.Jobs, scheduler.Report.JobPath)
 	}
 	report := s.Jobs[i]
 	runs, err := read(q.ctx, u.hub, s, "job "+path, func(ctx context.Context) ([]scheduler.RunRecord, error) {
@@ -154,6 +168,7 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 		}
 		v.Runs = append(v.Runs, row)
 	}
+	v.Timeline = timelineOf(barsOfJob(v.Runs, v.Gaps), s.at, q.query)
 	if schedule, err := report.Schedule(); err == nil && report.Paused.IsZero() {
 		v.Zone = schedule.Zone()
 		for t := schedule.Next(s.at); !t.IsZero() && len(v.Ticks) < 10; t = schedule.Next(t) {

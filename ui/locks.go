@@ -109,6 +109,7 @@ type lockView struct {
 	Graph        *graph
 	Waiting      int
 	Clients      int
+	More         int // waiters that are left out
 	Commands     []string
 	Done         string
 	First, Since time.Time
@@ -158,7 +159,7 @@ func buildLock(u *UI, q request, s *snapshot) (built, error) {
 			v.Line = append(v.Line, row)
 		}
 	}
-	v.Clients = len(clients)
+	v.Clients, v.More = len(clients), max(0, len(report.Waiters)-pageRows)
 	if report.Kind != locks.ElectionLock {
 		v.Graph = waitGraph(s, report)
 	}
@@ -189,10 +190,15 @@ func (u *UI) readLock(q request, s *snapshot, path string) (locks.Report, error)
 	}
 	if report.Kind == locks.NoLock {
 		if _, known := s.locksAt[path]; !known {
-			return locks.Report{}, missing("lock", path)
+			return locks.Report{}, u.missingLock(s, "lock", path)
 		}
 	}
 	return report, nil
+}
+
+func (u *UI) missingLock(s *snapshot, what, path string) error {
+	_, there := u.lockRows(s, what == "election")
+	return missing(what, path, there, func(r locks.Report) string { return r.Path })
 }
 
 // maxOfSession is how many locks a lock's page names beside itself; the session's page has all.

@@ -202,7 +202,7 @@ func buildGroup(u *UI, q request, s *snapshot) (built, error) {
 	case err != nil:
 		return built{}, err
 	case len(r.Members)+len(r.Absent) == 0:
-		return built{}, missing("group", path)
+		return built{}, missing[string]("group", path, nil, nil)
 	}
 	v := groupView{Path: path, Link: linkTo("", path, u.root), Row: u.groupRowOf(r), Done: doneText(q.query),
 		HideData: u.hideData, Commands: []string{"lockstep members " + shellWord(path) + " --watch"}}

@@ -3,6 +3,7 @@ package ui
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -308,8 +309,22 @@ func containsAny(wanted string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), wanted) })
 }
 
-// missing is the error of a page about a path without such a thing.
-func missing(what, path string) error {
-	return &pageError{http.StatusNotFound, "There is no such " + what,
-		"Nothing is at " + plain(path) + ", or it has gone meanwhile. The menu lists what there is."}
+// missing is the error of a page about a path without such a thing. It names those that there are, as
+// far as the scan knows them.
+func missing[T any](what, path string, there []T, name func(T) string) error {
+	text := "Nothing is at " + plain(path) + ", or it has gone meanwhile. "
+	if len(there) == 0 {
+		return &pageError{http.StatusNotFound, "There is no such " + what, text + "The menu lists what there is."}
+	}
+	var names []string
+	for _, one := range there[:min(len(there), maxNamed)] {
+		names = append(names, plain(name(one)))
+	}
+	text += "There is: " + strings.Join(names, ", ")
+	if more := len(there) - len(names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return &pageError{http.StatusNotFound, "There is no such " + what, text + "."}
 }
+
+const maxNamed = 10 // things that missing names

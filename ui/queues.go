@@ -30,19 +30,22 @@ func (u *UI) queueRowOf(s *snapshot, r queue.Report) queueRow {
 	u.hub.mu.Lock()
 	depths := slices.Clone(u.hub.memory.depths[r.Path])
 	u.hub.mu.Unlock()
-	row.Spark, row.Points = curve(depths, 96, 22), len(depths)
+	row.Spark, row.Points = curve(depths, itemsOf, 96, 22), len(depths)
 	return row
 }
 
-// curve is the path of a curve through depths in a box.
-func curve(depths []depth, width, height float64) string {
+func itemsOf(d depth) int   { return d.Items }
+func secondsOf(d depth) int { return int(d.Oldest.Seconds()) }
+
+// curve is the path of a curve through a value of depths in a box.
+func curve(depths []depth, of func(depth) int, width, height float64) string {
 	if len(depths) < 2 {
 		return ""
 	}
 	from, most := depths[0].At, 1
 	span := depths[len(depths)-1].At.Sub(from).Seconds()
 	for _, d := range depths {
-		most = max(most, d.Items)
+		most = max(most, of(d))
 	}
 	var out strings.Builder
 	for i, d := range depths {
@@ -51,7 +54,7 @@ func curve(depths []depth, width, height float64) string {
 			letter = 'M'
 		}
 		fmt.Fprintf(&out, "%c%.1f %.1f", letter, width*d.At.Sub(from).Seconds()/max(1, span),
-			1+(height-2)*(1-float64(d.Items)/float64(most)))
+			1+(height-2)*(1-float64(of(d))/float64(most)))
 	}
 	return out.String()
 }
@@ -96,9 +99,12 @@ type queueView struct {
 	Held     []queue.InFlightItem
 	Dead     []queue.DeadLetter
 	MoreDead bool
+	InFlight int // of which Held are the oldest
 	Depths   []depth
 	Curve    string
 	Most     int
+	Ages     string // the curve of the oldest item's age
+	Longest  time.Duration
 	Watched  time.Time
 	Commands []string
 	Done     string
@@ -116,7 +122,7 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
 	i := slices.IndexFunc(s.Queues, func(r queue.Report) bool { return r.Path == path })
 	if i < 0 {
-		return built{}, missing("queue", path)
+		return built{}, missing("queue", path, s.Queues, func(r queue.Report) string { return r.Path })
 	}
 	v := queueView{Path: path, Row: u.queueRowOf(s, s.Queues[i]), Link: linkTo("", path, u.root),
 		Done: doneText(q.query), HideData: u.hideData}
@@ -146,6 +152,7 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	}
 	v.Held, v.Dead = found.held, found.dead
 	slices.SortFunc(v.Held, func(a, b queue.InFlightItem) int { return compareSince(a.Since, b.Since) })
+	v.InFlight = len(v.Held)
 	v.Held = v.Held[:min(len(v.Held), pageRows)]
 	if len(v.Dead) > maxLetters {
 		v.Dead, v.MoreDead = v.Dead[:maxLetters], true
@@ -153,9 +160,9 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	u.hub.mu.Lock()
 	v.Depths, v.Watched = slices.Clone(u.hub.memory.depths[path]), u.hub.memory.since
 	u.hub.mu.Unlock()
-	v.Curve = curve(v.Depths, 600, 120)
+	v.Curve, v.Ages = curve(v.Depths, itemsOf, 600, 120), curve(v.Depths, secondsOf, 600, 80)
 	for _, d := range v.Depths {
-		v.Most = max(v.Most, d.Items)
+		v.Most, v.Longest = max(v.Most, d.Items), max(v.Longest, d.Oldest)
 	}
 	word := shellWord(path)
 	v.Commands = []string{"lockstep queue ls " + word, "lockstep queue inflight " + word,
@@ -164,5 +171,5 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 		Queue    queue.Report         `json:"queue"`
 		InFlight []queue.InFlightItem `json:"in_flight"`
 		Dead     []queue.DeadLetter   `json:"dead_letters"`
-	}{v.Row.Report, v.Held, v.Dead}}, nil
+	}{v.Row.Report, found.held, v.Dead}}, nil
 }

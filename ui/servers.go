@@ -85,7 +85,7 @@ type serverRow struct {
 	Mark     severity
 	Role     string
 	Answered string // how long the answer took
-	Requests string // how long its requests take in the average
+	Requests string // how long its requests take: the average and the longest
 	Why      string
 }
 
@@ -109,7 +109,7 @@ func serverRowOf(s serverState) serverRow {
 		row.Answered = fmt.Sprintf("%.1f ms", s.RoundTrip.Seconds()*1000)
 	}
 	if parts := strings.Split(s.Latency, "/"); len(parts) == 3 {
-		row.Requests = parts[1] + " ms"
+		row.Requests = parts[1] + " ms, at most " + parts[2]
 	}
 	return row
 }

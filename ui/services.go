@@ -105,7 +105,7 @@ func buildService(u *UI, q request, s *snapshot) (built, error) {
 		return built{}, err
 	}
 	if path.Dir(at) == "/" { // a registry has a directory
-		return built{}, missing("service", at)
+		return built{}, missing[string]("service", at, nil, nil)
 	}
 	r, err := read(q.ctx, u.hub, s, "service "+at, func(ctx context.Context) (serviceReport, error) {
 		return u.readService(ctx, at)
@@ -114,7 +114,7 @@ func buildService(u *UI, q request, s *snapshot) (built, error) {
 	case err != nil:
 		return built{}, err
 	case len(r.Instances) == 0:
-		return built{}, missing("service", at)
+		return built{}, missing[string]("service", at, nil, nil)
 	}
 	v := serviceView{Path: at, Link: linkTo("", at, u.root), Row: u.serviceRowOf(r), HideData: u.hideData,
 		Commands: []string{"lockstep services " + shellWord(at)}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/workflow"
@@ -86,6 +87,9 @@ type workflowView struct {
 	Done     string
 	HideData bool
 	MayRetry bool
+	Graphs   []workflow.GraphProgress
+	Takers   []taker
+	Watched  time.Time
 }
 
 func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
@@ -104,11 +108,15 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	})
 	if err != nil {
 		if i := slices.IndexFunc(s.Runs, func(r workflow.Report) bool { return r.Path == path && r.ID == id }); i < 0 {
-			return built{}, missing("run", path+" "+id)
+			return built{}, missing("run", path+" "+id, s.Runs,
+				func(r workflow.Report) string { return r.Path + " " + r.ID })
 		}
 		return built{}, err
 	}
 	name := shellWord(id) + " --path " + shellWord(path)
+	u.hub.mu.Lock()
+	takers, watched := slices.Clone(u.hub.memory.takers[path+"\x00"+id]), u.hub.memory.since
+	u.hub.mu.Unlock()
 	return built{id, workflowView{path, workflowRowOf(info), info, []string{"lockstep workflows " + name},
-		doneText(q.query), u.hideData, mayRetry(info.State)}, info}, nil
+		doneText(q.query), u.hideData, mayRetry(info.State), workflow.GraphsIn(info.Steps), takers, watched}, info}, nil
 }
