@@ -144,6 +144,33 @@ func TestALostAnswerIsNoSecondGrant(t *testing.T) {
 	})
 }
 
+// The answer that grants the lock comes too late, and the next attempt finds it granted: its lease
+// counts from then, and so does the key's expiry.
+func TestALeaseOfALaterAttemptEndsBeforeItsKey(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *memoryServer) {
+		a, _ := s.newClient(t)
+		b, toB := s.newClient(t, func(o *redis.Options) { o.MaxRetries = -1 })
+		holder, err := NewMutex(a, "orders").virtual().Lock(t.Context())
+		require.NoError(t, err)
+		granted := make(chan *locks.Lease)
+		go func() {
+			lease, _ := NewMutex(b, "orders", WithoutRenewal()).virtual().Lock(t.Context())
+			granted <- lease
+		}()
+		synctest.Wait()
+		toB.set(func(l *link) { l.cut = true })
+		s.Del("orders")
+		toB.set(func(l *link) { l.cut, l.delay = false, 2*time.Second })
+		time.Sleep(DefaultExpiry/3 + 2*time.Second) // the waiter tries again
+		toB.set(func(l *link) { l.delay = 0 })
+		lease := <-granted
+		require.NotNil(t, lease)
+		require.Greater(t, s.TTL("orders"), lease.Remaining())
+		require.NoError(t, lease.Release(t.Context()))
+		_ = holder.Release(t.Context())
+	})
+}
+
 // TestAnyAnswerMayBeLost, with its connection: those of each script, with and without go-redis' own
 // retries.
 func TestAnyAnswerMayBeLost(t *testing.T) {

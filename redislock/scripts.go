@@ -39,7 +39,8 @@ const againSoon = -2
 // An acquisition's arguments are: owner, expiry in ms, whether it waits (1) or only tries (0), for how
 // long a waiter in a line counts without a sign of life, in ms, and what it says of the attempts before
 // it. It returns {1, token}, or {0, ms until the lock may be free}, which is -1 if that is not known,
-// or againSoon. It may be sent twice: the second time it returns the same.
+// or againSoon. It may be sent twice: the second time it returns the same, and the expiry
+// begins again, as the lease's length does.
 //
 // The server's clock measures the readers' expiries, as it does those of keys.
 const (
@@ -86,6 +87,7 @@ end
 	refuseWhileHeld = `
 local owner = redis.call('GET', KEYS[1])
 if owner == ARGV[1] then
+	redis.call('PEXPIRE', KEYS[1], ARGV[2])
 	return {1, tonumber(redis.call('GET', KEYS[2])) or 0}
 end
 if owner then

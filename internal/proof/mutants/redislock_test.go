@@ -36,7 +36,7 @@ var redislockMutants = []mutant{
 		promise: "While one Redis primary keeps its data",
 		name:    "an acquisition that is sent again is refused", file: "redislock/scripts.go",
 		test: "TestALostAnswerIsNoSecondGrant",
-		old:  "if owner == ARGV[1] then\n	return {1,", new: "if owner == ARGV[1] then\n	return {0,",
+		old:  "	redis.call('PEXPIRE', KEYS[1], ARGV[2])\n	return {1,", new: "	return {0,",
 	},
 	{
 		promise: "While one Redis primary keeps its data",
@@ -49,6 +49,12 @@ var redislockMutants = []mutant{
 		name:    "a renewal that comes late extends a lease that has ended", file: "redislock/hold.go",
 		test: "TestAnEndIsFinal",
 		old:  "e.over = e.over || e.clock.Now() >= e.until", new: "e.over = e.clock.Now() >= e.until",
+	},
+	{
+		promise: "While one Redis primary keeps its data",
+		name:    "a later attempt leaves the key's expiry", file: "redislock/scripts.go",
+		test: "TestALeaseOfALaterAttemptEndsBeforeItsKey",
+		old:  "\tredis.call('PEXPIRE', KEYS[1], ARGV[2])\n\treturn {1,", new: "\treturn {1,",
 	},
 	{
 		promise: "A call on Redis that has ended leaves nothing",
