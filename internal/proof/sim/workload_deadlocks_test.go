@@ -136,9 +136,8 @@ func (s *deadlocksWorkload) nest(a *actor, ctx context.Context, held []*trueHold
 		end, cancel := a.callContext()
 		defer cancel()
 		s.sim.history.add(s.path(), "%s releases %s", a.name, path)
-		_ = lease.Release(end)
-		if len(held) == 0 && end.Err() == nil && a.hasSession(int64(lease.Session())) && oneIn(a.rng,
-			4) { // its node is gone
+		err := lease.Release(end)
+		if err == nil && len(held) == 0 && a.hasSession(int64(lease.Session())) && oneIn(a.rng, 4) { // its node is gone
 			s.askWithStaleHolds(a, carried)
 		}
 	}()
