@@ -91,7 +91,7 @@ func TestThePageOnAnEnsemble(t *testing.T) {
 
 	allRoles := func() {
 		t.Helper()
-		roles := regexp.MustCompile(`\b(leader|follower)\b`)
+		roles := regexp.MustCompile(`127\.0\.0\.1:\d+\s+(leader|follower)\b`)
 		v.Go(t, "", "three roles", func(s browser.Shown) bool { return len(roles.FindAllString(s.Text, -1)) == 3 })
 		v.Go(t, "locks", "the locks", func(s browser.Shown) bool { return strings.Contains(s.Text, "Seen") })
 	}
