@@ -212,7 +212,8 @@ func TestMembersAgreeOnTheNumber(t *testing.T) {
 		var p *locks.MismatchError
 		require.ErrorAs(t, err, &p)
 		require.Equal(t, locks.MismatchError{Path: pool, Stored: 2, Given: 3}, *p)
-		require.ErrorContains(t, err, "has 2, the Semaphore was made with 3; make it with 2, whose SetLimit also changes the number")
+		require.ErrorContains(t, err,
+			"has 2, the Semaphore was made with 3; make it with 2, whose SetLimit also changes the number")
 		require.NoError(t, l.Release(t.Context()))
 		require.NoError(t, locks.NewSemaphore(c, pool, 2).SetLimit(t.Context(), 3))
 		for _, n := range []int{2, 3} { // the members of before and of after

@@ -16,9 +16,7 @@ import (
 func TestSeveralLocksOnBothStores(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		servers := zktest.Start(t)
-		zk, err := framework.Connect(t.Context(), framework.Config{Servers: servers.Servers()},
-			framework.WithDialer(servers.Link("a").DialContext), framework.WithTimeClock())
-		require.NoError(t, err)
+		zk := connectZooKeeper(t, servers)
 		defer func() { require.NoError(t, zk.Close(t.Context())) }()
 		client, to := s.newClient(t)
 		orders, stock := NewMutex(client, "orders").virtual(), locks.NewMutex(zk, "/stock")
@@ -71,9 +69,7 @@ func TestSeveralLocksOnBothStores(t *testing.T) {
 func TestNobodyAsksAHolderOnRedis(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		servers := zktest.Start(t)
-		zk, err := framework.Connect(t.Context(), framework.Config{Servers: servers.Servers()},
-			framework.WithDialer(servers.Link("a").DialContext), framework.WithTimeClock())
-		require.NoError(t, err)
+		zk := connectZooKeeper(t, servers)
 		defer func() { require.NoError(t, zk.Close(t.Context())) }()
 		client, _ := s.newClient(t)
 		orders := NewMutex(client, "orders", WithReentry()).virtual()
@@ -150,4 +146,12 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, err, ErrExpired)
 		to.set(func(l *link) { l.cut = false })
 	})
+}
+
+func connectZooKeeper(t *testing.T, servers *zktest.Server) *framework.Client {
+	t.Helper()
+	zk, err := framework.Connect(t.Context(), framework.Config{Servers: servers.Servers()},
+		framework.WithDialer(servers.Link("a").DialContext), framework.WithTimeClock())
+	require.NoError(t, err)
+	return zk
 }

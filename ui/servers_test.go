@@ -54,9 +54,10 @@ func TestServersThatDoNotTellTheirRole(t *testing.T) {
 	for answer, want := range map[string]string{
 		"srvr is not executed because it is not in the whitelist.\n": "answers",
 		"": "not told",
-		"READ-ONLY mode; serving only read-only clients\nMode: read-only\n":      "read-only",
-		"This ZooKeeper instance is not currently serving requests\n":            "not serving",
-		"Zookeeper version: 3.9\nLatency min/avg/max: 0/<b>/3\nMode: <script>\n": `&lt;script&gt; answers in 0.0 ms its requests take &lt;b&gt; ms, at most 3`,
+		"READ-ONLY mode; serving only read-only clients\nMode: read-only\n": "read-only",
+		"This ZooKeeper instance is not currently serving requests\n":       "not serving",
+		"Zookeeper version: 3.9\nLatency min/avg/max: 0/<b>/3\nMode: <script>\n": "&lt;script&gt; answers in 0.0 ms " +
+			"its requests take &lt;b&gt; ms, at most 3",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			zk := zktest.Start(t)

@@ -34,12 +34,14 @@ one line for each finding: the path, the problem, and a text. The exit code is 1
 the path does not exist. Nothing is written.
 
 Jobs: no member runs it, overdue ticks, runs that are stuck or failed, a latest tick that did
-not run. Locks: more than 10 waiters, a holder that was asked to let go more than a minute ago and still holds, deadlocks that
-are only reported, nodes that belong to no session, contenders of kinds that do not see each other, sessions with nearly as many
-nodes as servers can delete at once. Queues: dead letters, items older than an hour, items that have
-come back after 5 attempts, items that a consumer has had for more than 5 minutes. Workflows: failed
-runs, runs that no member has taken for more than 5 minutes. Nodes that could not be read, or that were left out because there are too many, are findings too. lockstep monitor also
-finds problems that take several scans, and lockstep doctor examines the servers.`,
+not run. Locks: more than 10 waiters, a holder that was asked to let go more than a minute ago and
+still holds, deadlocks that are only reported, nodes that belong to no session, contenders of kinds
+that do not see each other, sessions with nearly as many nodes as servers can delete at once.
+Queues: dead letters, items older than an hour, items that have come back after 5 attempts, items
+that a consumer has had for more than 5 minutes. Workflows: failed runs, runs that no member has
+taken for more than 5 minutes. Nodes that could not be read, or that were left out because there are
+too many, are findings too. lockstep monitor also finds problems that take several scans, and
+lockstep doctor examines the servers.`,
 		Example: `  lockstep check                       all that these credentials can read
   lockstep check /lockstep/jobs --json
   lockstep check --held-item 2h --without 'dead letters'

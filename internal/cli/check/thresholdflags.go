@@ -31,7 +31,8 @@ func (t *thresholdFlags) addTo(cmd *cobra.Command) {
 	t.untakenRun, t.silentHolder = cli.DurationFlag(5*time.Minute), cli.DurationFlag(time.Minute)
 	f := cmd.Flags()
 	f.IntVar(&t.waiters, "waiters", 10, "a lock with more waiters is a finding")
-	f.Var(&t.silentHolder, "silent-holder", "a lock is a finding if its holder was asked to let go and has held for longer since")
+	f.Var(&t.silentHolder, "silent-holder",
+		"a lock is a finding if its holder was asked to let go and has held for longer since")
 	f.IntVar(&t.jobFailures, "job-failures", 1, "a job with so many failed runs in a row is a finding")
 	f.Var(&t.oldItem, "old-item", "a queue whose first item is older is a finding")
 	f.IntVar(&t.failingItem, "failing-item", monitor.DefaultFailingItem,
