@@ -472,11 +472,11 @@ func (u *UI) checkAction(a Action) (actionDef, error) {
 	def, known := actionDefs[a.Kind]
 	switch {
 	case !known:
-		return def, &pageError{http.StatusNotFound, "There is no such action",
-			"The pages have a button for each action."}
+		return def, newPageError(http.StatusNotFound, "There is no such action",
+			"The pages have a button for each action.")
 	case !u.canAct():
-		return def, &pageError{http.StatusForbidden, "Actions are off", "This page only shows. Start it with " +
-			"--allow-actions, or with WithActions, or use the command that the page names."}
+		return def, newPageError(http.StatusForbidden, "Actions are off", "This page only shows. Start it with "+
+			"--allow-actions, or with WithActions, or use the command that the page names.")
 	}
 	if err := u.checkPath(a.Path); err != nil {
 		return def, err
@@ -488,7 +488,7 @@ func (u *UI) checkAction(a Action) (actionDef, error) {
 func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
-		u.refuse(w, r, http.StatusBadRequest, "This form cannot be read", err.Error())
+		u.refuse(w, r, newPageError(http.StatusBadRequest, "This form cannot be read", err.Error()))
 		return
 	}
 	switch path.Base(r.URL.Path) {
@@ -502,7 +502,7 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 		return
 	case "act":
 	default:
-		u.refuse(w, r, http.StatusNotFound, "There is no such page", "Forms are sent to act.")
+		u.refuse(w, r, newPageError(http.StatusNotFound, "There is no such page", "Forms are sent to act."))
 		return
 	}
 	a := actionOf(r.Form)
@@ -512,13 +512,13 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		if denied := u.mayDo(r, a); denied != nil {
-			err = &pageError{http.StatusForbidden, "This action is not for you", denied.Error()}
+			err = newPageError(http.StatusForbidden, "This action is not for you", denied.Error())
 		}
 	}
 	if err != nil {
 		var failed *pageError
 		errors.As(err, &failed)
-		u.refuse(w, r, failed.status, failed.title, failed.text)
+		u.refuse(w, r, failed)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), actionTime)
@@ -530,11 +530,11 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.As(err, &now):
 		u.hub.expire()
-		u.refuse(w, r, http.StatusConflict, "It has changed since the page was shown, so nothing was done",
-			"Now "+now.now+".", backTo(def, a))
+		u.refuse(w, r, newPageError(http.StatusConflict,
+			"It has changed since the page was shown, so nothing was done", "Now "+now.now+".").withBack(backTo(def, a)))
 	case err != nil:
-		u.refuse(w, r, http.StatusBadGateway, "It was not done, or it is not known whether", err.Error(),
-			backTo(def, a))
+		u.refuse(w, r, newPageError(http.StatusBadGateway, "It was not done, or it is not known whether",
+			err.Error()).withBack(backTo(def, a)))
 	default:
 		u.hub.expire()
 		http.Redirect(w, r, backTo(def, a)+"&did="+string(a.Kind), http.StatusSeeOther)
@@ -545,11 +545,11 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 func checkSignal(a Action) error {
 	switch {
 	case a.Signal == "":
-		return &pageError{http.StatusBadRequest, "The signal has no name",
-			"Go back and give the name that the run awaits."}
+		return newPageError(http.StatusBadRequest, "The signal has no name",
+			"Go back and give the name that the run awaits.")
 	case a.Data != "" && !json.Valid([]byte(a.Data)):
-		return &pageError{http.StatusBadRequest, "The signal's data is no JSON",
-			`Go back and give JSON, such as "text", 7 or {"approved": true}.`}
+		return newPageError(http.StatusBadRequest, "The signal's data is no JSON",
+			`Go back and give JSON, such as "text", 7 or {"approved": true}.`)
 	}
 	return nil
 }

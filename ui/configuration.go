@@ -130,8 +130,8 @@ func buildValue(u *UI, q request, s *snapshot) (built, error) {
 			return strconv.FormatInt(r.Version, 10) == wanted
 		})
 		if shown < 0 {
-			return built{}, &pageError{404, "The history does not have this version",
-				"It keeps the last 20 values. The value's page lists them."}
+			return built{}, newPageError(404, "The history does not have this version",
+				"It keeps the last 20 values. The value's page lists them.")
 		}
 	}
 	for i, r := range h.records {

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,7 +43,7 @@ func buildDoctor(u *UI, _ request, _ *snapshot) (built, error) {
 	e := &u.examined
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	v := doctorView{Possible: u.examine != nil, At: e.at, Checks: e.checks,
+	v := doctorView{Possible: u.examine != nil, At: e.at,
 		Commands: []string{"lockstep doctor " + shellWord(u.root)}}
 	for _, c := range e.checks {
 		if !c.OK {
@@ -52,23 +53,33 @@ func buildDoctor(u *UI, _ request, _ *snapshot) (built, error) {
 	if e.err != nil {
 		v.Failed = e.err.Error()
 	}
+	rank := func(c Check) int { // what is wrong first, then warnings
+		switch {
+		case !c.OK:
+			return 0
+		case c.Advice != "":
+			return 1
+		}
+		return 2
+	}
+	v.Checks = slices.SortedStableFunc(slices.Values(e.checks), func(a, b Check) int { return rank(a) - rank(b) })
 	return built{"Examination", v, append([]Check{}, e.checks...)}, nil
 }
 
 // serveExamine examines the cluster, unless an examination is under way.
 func (u *UI) serveExamine(w http.ResponseWriter, r *http.Request) {
 	if u.examine == nil {
-		u.refuse(w, r, http.StatusNotFound, "This page cannot examine", "Run lockstep doctor.")
+		u.refuse(w, r, newPageError(http.StatusNotFound, "This page cannot examine", "Run lockstep doctor."))
 		return
 	}
 	if err := u.mayDo(r, Action{Kind: ActionExamine}); err != nil {
-		u.refuse(w, r, http.StatusForbidden, "This action is not for you", err.Error())
+		u.refuse(w, r, newPageError(http.StatusForbidden, "This action is not for you", err.Error()))
 		return
 	}
 	e := &u.examined
 	if !e.running.TryLock() {
-		u.refuse(w, r, http.StatusConflict, "An examination is under way",
-			"Its result comes within a minute.", "doctor")
+		u.refuse(w, r, newPageError(http.StatusConflict, "An examination is under way",
+			"Its result comes within a minute.").withBack("doctor"))
 		return
 	}
 	defer e.running.Unlock()

@@ -105,14 +105,14 @@ type link struct {
 	Href, Full, Dir, Leaf string
 }
 
-// linkTo links to a page about a path, or to the list of the runs there. It leaves out the section's
+// linkTo links to a page about a path, or to the list of the runs or the barriers there. It leaves out the section's
 // prefix.
 func linkTo(page, path, prefix string) link {
 	l := link{Full: plain(path)}
 	switch page {
 	case "":
-	case "workflows":
-		l.Href = "workflows?q=" + url.QueryEscape(path)
+	case "workflows", "barriers":
+		l.Href = page + "?q=" + url.QueryEscape(path)
 	default:
 		l.Href = page + "?path=" + url.QueryEscape(path)
 	}

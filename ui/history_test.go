@@ -108,18 +108,19 @@ func TestAMissingThingIsAnsweredWithThoseThatThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		fill(t, s, "one")
-		for target, want := range map[string]string{"lock?path=/none": "There is: /locks/one.",
-			"job?path=/none": "There is: /jobs/one.", "queue?path=/none": "There is: /queues/one.",
-			"election?path=/none": "There is: /elections/one, /jobs/election.",
+		for target, want := range map[string]string{"lock?path=/none": "There is locks/ one",
+			"job?path=/none": "There is jobs/ one", "queue?path=/none": "There is queues/ one",
+			"election?path=/none": "There is elections/ one jobs/ election",
 			"value?path=/none":    "The menu lists what there is."} {
 			require.Contains(t, s.words(t, target), want)
 		}
+		require.Contains(t, text(t, s.get(t, "lock?path=/none")), `href="lock?path=%2Flocks%2Fone"`)
 		for i := range 12 {
 			q := queue.New(s.client, "/more/"+string(rune('a'+i)), codec.Text())
 			require.NoError(t, q.Put(t.Context(), "item"))
 			require.NoError(t, q.Close(t.Context()))
 		}
 		time.Sleep(time.Minute)
-		require.Contains(t, s.words(t, "queue?path=/none"), "/more/j, and 3 more.")
+		require.Contains(t, s.words(t, "queue?path=/none"), "more/ j and 3 more")
 	})
 }

@@ -38,11 +38,11 @@ type snapshot struct {
 	places   placeCounts
 	servers  []serverState
 
-	// claims of other recipes are not in locks, but in Locks: a session holds them, too
+	// nodes of other recipes are not in locks, but in Locks
 	locks      []locks.Report
-	locksAt    map[string]locks.Report      // by path
-	problemsAt map[string][]finding         // by path, also those that follow from others
-	sessions   map[framework.SessionID]bool // that have something here
+	locksAt    map[string]locks.Report                  // by path
+	problemsAt map[string][]finding                     // by path, also those that follow from others
+	holdings   func() map[framework.SessionID][]holding // computed when first needed
 
 	failed error     // why the latest scan has failed, or nil
 	since  time.Time // when scans began to fail
@@ -125,6 +125,7 @@ func newHub(client *framework.Client, s settings, scanner *monitor.Scanner) *hub
 		watched: map[string]bool{}, stale: map[string][]string{}, newest: &snapshot{},
 		details: map[string]*detail{}, memory: newMemory()}
 	h.life, h.end = context.WithCancel(context.Background())
+	h.index(h.newest)
 	return h
 }
 
@@ -292,13 +293,14 @@ func (h *hub) scanAgain(former *snapshot, paths []string,
 // index hides data, and fills in what follows from what was read.
 func (h *hub) index(s *snapshot) {
 	s.locks, s.locksAt, s.problemsAt = nil, map[string]locks.Report{}, map[string][]finding{}
-	s.sessions = sessionsIn(s)
-	ofRecipe := map[string]bool{} // by path; decided before data is hidden
+	ofRecipe := map[string]recipeNode{} // by path; decided before data is hidden
 	for _, r := range s.Locks {
-		if r.Kind == locks.NoLock || recipenode.Is(r) {
-			ofRecipe[r.Path] = true
+		recipe, path := recipenode.Of(r)
+		if r.Kind == locks.NoLock || recipe != recipenode.None {
+			ofRecipe[r.Path] = recipeNode{recipe, path}
 		}
 	}
+	s.holdings = sync.OnceValue(func() map[framework.SessionID][]holding { return holdingsOf(s, ofRecipe) })
 	if h.hideData {
 		hideReport(&s.Report)
 	}
@@ -307,7 +309,7 @@ func (h *hub) index(s *snapshot) {
 	})
 	for _, r := range s.Locks {
 		s.locksAt[r.Path] = r
-		if !ofRecipe[r.Path] {
+		if _, known := ofRecipe[r.Path]; !known {
 			s.locks = append(s.locks, r)
 		}
 	}

@@ -138,7 +138,8 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
 	i := slices.IndexFunc(s.Jobs, func(r scheduler.Report) bool { return r.JobPath() == path })
 	if i < 0 {
-		return built{}, missing("job", path, s.Jobs, scheduler.Report.JobPath)
+		return built{}, missing("job", path, s.Jobs,
+			func(r scheduler.Report) link { return linkTo("job", r.JobPath(), u.root) })
 	}
 	report := s.Jobs[i]
 	runs, err := read(q.ctx, u.hub, s, "job "+path, func(ctx context.Context) ([]scheduler.RunRecord, error) {

@@ -20,7 +20,8 @@ type lockRow struct {
 	Severity severity
 	Kind     string
 	Holder   string
-	More     int // further holders
+	Session  framework.SessionID // of the holder
+	More     int                 // further holders
 	Asked    time.Time
 	Waiting  int
 	Longest  time.Time // since when the first waiter waits
@@ -38,7 +39,8 @@ func (u *UI) lockRowOf(s *snapshot, r locks.Report) lockRow {
 		row.Kind = fmt.Sprintf("%s %d/%d", r.Kind, heldPermits(r), r.Permits)
 	}
 	if len(r.Holders) > 0 {
-		row.Holder, row.More, row.Asked = owner(r.Holders[0]), len(r.Holders)-1, r.Holders[0].Since
+		row.Holder, row.Session, row.Asked = owner(r.Holders[0]), r.Holders[0].Session, r.Holders[0].Since
+		row.More = len(r.Holders) - 1
 	}
 	if len(r.Waiters) > 0 {
 		row.Longest = r.Waiters[0].Since
@@ -106,7 +108,7 @@ type lockView struct {
 	Problems     []finding
 	Holders      []holderView
 	Line         []lineRow
-	Graph        *graph
+	Graph        *drawing
 	Waiting      int
 	Clients      int
 	More         int // waiters that are left out
@@ -161,7 +163,7 @@ func buildLock(u *UI, q request, s *snapshot) (built, error) {
 	}
 	v.Clients, v.More = len(clients), max(0, len(report.Waiters)-pageRows)
 	if report.Kind != locks.ElectionLock {
-		v.Graph = waitGraph(s, report)
+		v.Graph = u.waitGraph(s, report)
 	}
 	word := shellWord(path)
 	v.Commands = []string{"lockstep locks " + word, "lockstep locks --deadlocks", "lockstep revoke " + word}
@@ -198,7 +200,7 @@ func (u *UI) readLock(q request, s *snapshot, path string) (locks.Report, error)
 
 func (u *UI) missingLock(s *snapshot, what, path string) error {
 	_, there := u.lockRows(s, what == "election")
-	return missing(what, path, there, func(r locks.Report) string { return r.Path })
+	return missing(what, path, there, func(r locks.Report) link { return linkTo(what, r.Path, u.root) })
 }
 
 // maxOfSession is how many locks a lock's page names beside itself; the session's page has all.

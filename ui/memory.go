@@ -190,7 +190,7 @@ func (m *memory) explainEnds(s *snapshot) {
 		for i := range known {
 			if t := &known[i]; t.Why == "" && !t.Until.IsZero() && s.at.After(t.Until) {
 				t.Why = "it is gone: its session has nothing here any more"
-				if s.sessions[t.Session] {
+				if len(s.holdings()[t.Session]) > 0 {
 					t.Why = "it resigned or handed over: its session goes on"
 				}
 			}
@@ -200,7 +200,7 @@ func (m *memory) explainEnds(s *snapshot) {
 		for i := range known {
 			if t := &known[i]; t.Why == "" && !t.Until.IsZero() && s.at.After(t.Until) {
 				t.Why = "lost: its session has nothing here any more"
-				if s.sessions[t.Session] {
+				if len(s.holdings()[t.Session]) > 0 {
 					t.Why = "it gave the run back"
 				}
 			}

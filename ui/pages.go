@@ -3,7 +3,6 @@ package ui
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -281,23 +280,31 @@ func (l list[T]) link(key, value string) string {
 	for k, v := range l.query {
 		q[k] = v
 	}
-	q.Set(key, value)
+	if q.Set(key, value); value == "" {
+		q.Del(key)
+	}
 	if key != "page" {
 		q.Del("page")
 	}
 	return "?" + q.Encode()
 }
 
-// SortLink is the link of a column's head.
-func (l list[T]) SortLink(by string) string { return l.link("sort", by) }
+// SortLink is the link of a column's head. That of the column by which the list is sorted leads back to
+// the list's own order.
+func (l list[T]) SortLink(by string) string {
+	if l.Sort == by {
+		by = ""
+	}
+	return l.link("sort", by)
+}
 
 // checkPath refuses paths that are no paths, or not below the root.
 func (u *UI) checkPath(path string) error {
 	if err := framework.ValidatePath(path); err != nil {
-		return &pageError{404, "That is no path", err.Error()}
+		return newPageError(404, "That is no path", err.Error())
 	}
 	if u.root != "/" && path != u.root && !strings.HasPrefix(path, u.root+"/") {
-		return &pageError{404, "This page does not show that", "It shows what is below " + plain(u.root) + "."}
+		return newPageError(404, "This page does not show that", "It shows what is below "+plain(u.root)+".")
 	}
 	return nil
 }
@@ -311,20 +318,16 @@ func containsAny(wanted string, texts ...string) bool {
 
 // missing is the error of a page about a path without such a thing. It names those that there are, as
 // far as the scan knows them.
-func missing[T any](what, path string, there []T, name func(T) string) error {
-	text := "Nothing is at " + plain(path) + ", or it has gone meanwhile. "
-	if len(there) == 0 {
-		return &pageError{http.StatusNotFound, "There is no such " + what, text + "The menu lists what there is."}
-	}
-	var names []string
+func missing[T any](what, path string, there []T, about func(T) link) error {
+	e := newPageError(http.StatusNotFound, "There is no such "+what,
+		"Nothing is at "+plain(path)+", or it has gone meanwhile.")
 	for _, one := range there[:min(len(there), maxNamed)] {
-		names = append(names, plain(name(one)))
+		e.there = append(e.there, about(one))
 	}
-	text += "There is: " + strings.Join(names, ", ")
-	if more := len(there) - len(names); more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
+	if e.more = len(there) - len(e.there); len(e.there) == 0 {
+		e.text += " The menu lists what there is."
 	}
-	return &pageError{http.StatusNotFound, "There is no such " + what, text + "."}
+	return e
 }
 
 const maxNamed = 10 // things that missing names

@@ -122,7 +122,8 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
 	i := slices.IndexFunc(s.Queues, func(r queue.Report) bool { return r.Path == path })
 	if i < 0 {
-		return built{}, missing("queue", path, s.Queues, func(r queue.Report) string { return r.Path })
+		return built{}, missing("queue", path, s.Queues,
+			func(r queue.Report) link { return linkTo("queue", r.Path, u.root) })
 	}
 	v := queueView{Path: path, Row: u.queueRowOf(s, s.Queues[i]), Link: linkTo("", path, u.root),
 		Done: doneText(q.query), HideData: u.hideData}

@@ -48,15 +48,23 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 			}
 		}
 		for _, r := range s.barriers {
-			if containsAny(wanted, r.Path, string(r.Kind)) {
-				add(linkTo("", r.Path, u.root), string(r.Kind), "")
+			if u.barrierRowOf(r).matches(wanted) {
+				add(linkTo("barriers", r.Path, u.root), string(r.Kind), "")
 			}
 		}
 		for _, r := range s.Runs {
 			if row := workflowRowOf(r); row.matches(wanted) {
-				l := linkTo("workflow", r.Path, u.root)
-				l.Leaf, l.Href = r.ID, l.Href+"&id="+urlQuery(r.ID)
-				add(l, "workflow", "")
+				add(u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID}), "workflow", "")
+			}
+		}
+		for _, r := range sessionsOf(s.holdings()) {
+			id := r.Session.String()
+			l := link{Href: "session?id=" + id, Full: id, Leaf: id}
+			switch {
+			case strings.Contains(id, wanted):
+				add(l, "session", "")
+			case containsAny(wanted, r.Owner, r.Host):
+				add(l, "session", strings.Join([]string{"its owner or host:", r.Owner, r.Host}, " "))
 			}
 		}
 		v.Unread = u.searchPlaces(q, s, wanted, add)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/registry"
 )
 
@@ -88,11 +89,17 @@ func buildServices(u *UI, q request, s *snapshot) (built, error) {
 	return built{"Services", v, append([]serviceReport{}, services.all...)}, nil
 }
 
+// instanceRow is an instance with the session whose end removes it, or 0.
+type instanceRow struct {
+	registry.Instance
+	Session framework.SessionID
+}
+
 type serviceView struct {
 	Path     string
 	Link     link
 	Row      serviceRow
-	Rows     []registry.Instance
+	Rows     []instanceRow
 	More     int // rows that are left out
 	Weights  int // of enabled instances
 	Commands []string
@@ -123,7 +130,13 @@ func buildService(u *UI, q request, s *snapshot) (built, error) {
 			v.Weights += i.Weight
 		}
 	}
-	v.Rows = r.Instances[:min(len(r.Instances), maxMembers)]
+	for _, i := range r.Instances[:min(len(r.Instances), maxMembers)] {
+		row := instanceRow{Instance: i}
+		if node := s.locksAt[path.Join(at, i.ID)]; len(node.Holders) > 0 { // what is ephemeral is listed there, too
+			row.Session = node.Holders[0].Session
+		}
+		v.Rows = append(v.Rows, row)
+	}
 	v.More = len(r.Instances) - len(v.Rows)
 	return built{at, v, r}, nil
 }

@@ -22,8 +22,8 @@ import (
 //go:embed assets templates
 var files embed.FS
 
-// UI is the handler of all pages. It serves them at any prefix: it scans the last part of the
-// request's path only, and its links are relative.
+// UI is the handler of all pages. It serves them at any prefix: it looks at the last part of
+// the request's path only, and its links are relative.
 type UI struct {
 	settings
 	client  *framework.Client
@@ -108,7 +108,7 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := u.mayDo(r, Action{Kind: ActionView}); err != nil {
-		u.refuse(w, r, http.StatusForbidden, "This page is not for you", err.Error())
+		u.refuse(w, r, newPageError(http.StatusForbidden, "This page is not for you", err.Error()))
 		return
 	}
 	if name == "events" {
@@ -118,7 +118,7 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 	name, asJSON := strings.CutSuffix(name, ".json")
 	if name == "confirm" {
 		if err := u.mayDo(r, actionOf(r.URL.Query())); err != nil {
-			u.refuse(w, r, http.StatusForbidden, "This action is not for you", err.Error())
+			u.refuse(w, r, newPageError(http.StatusForbidden, "This action is not for you", err.Error()))
 			return
 		}
 	}
@@ -127,7 +127,7 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	def, known := pages[name]
 	if !known {
-		u.refuse(w, r, http.StatusNotFound, "There is no such page", "The menu lists all pages.")
+		u.refuse(w, r, newPageError(http.StatusNotFound, "There is no such page", "The menu lists all pages."))
 		return
 	}
 	request := request{r.Context(), r.URL.Query()}
@@ -135,9 +135,9 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 	var failed *pageError
 	switch {
 	case errors.As(err, &failed):
-		u.refuse(w, r, failed.status, failed.title, failed.text)
+		u.refuse(w, r, failed)
 	case err != nil:
-		u.refuse(w, r, http.StatusServiceUnavailable, "This could not be read", err.Error())
+		u.refuse(w, r, newPageError(http.StatusServiceUnavailable, "This could not be read", err.Error()))
 	case asJSON:
 		w.Header().Set("Content-Type", "application/json")
 		out := json.NewEncoder(w)
@@ -187,21 +187,39 @@ func (u *UI) render(w http.ResponseWriter, status int, t *template.Template, nam
 type pageError struct {
 	status      int
 	title, text string
+	back        string // where a link leads back to, or ""
+	there       []link // what there is instead, and how many more
+	more        int
+}
+
+func newPageError(status int, title, text string) *pageError {
+	return &pageError{status: status, title: title, text: text}
+}
+
+// withBack adds a link back to a page.
+func (e *pageError) withBack(page string) *pageError {
+	e.back = page
+	return e
 }
 
 func (e *pageError) Error() string { return e.title + ": " + e.text }
 
-// refuse shows why there is no page, with a link back to the page of back, if there is one.
-func (u *UI) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string, back ...string) {
+// refuse shows why there is no page.
+func (u *UI) refuse(w http.ResponseWriter, r *http.Request, e *pageError) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": title + ": " + text})
+		w.WriteHeader(e.status)
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": e.Error()})
 		return
 	}
-	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal), Data: refusalView{title, text, strings.Join(back, "")}}
-	p.Title = title
-	u.render(w, status, refusal.template, "page", p)
+	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal),
+		Data: refusalView{e.title, e.text, e.back, e.there, e.more}}
+	p.Title = e.title
+	u.render(w, e.status, refusal.template, "page", p)
 }
 
-type refusalView struct{ Title, Text, Back string }
+type refusalView struct {
+	Title, Text, Back string
+	There             []link
+	More              int
+}

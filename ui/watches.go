@@ -16,15 +16,15 @@ import (
 // closes one and opens one.
 const linger = 2 * time.Second
 
-// scanWhileOpen scans while a page is open: at everything after each interval, or after a quarter of it
-// if a watched directory has changed, and soon at locks whose directories have changed. After a scan of
+// scanWhileOpen scans while a page is open: everything after each interval, or after a quarter of it if a
+// watched directory has changed, and soon the locks whose directories have changed. After a scan of
 // everything it does no other for as long as that has taken. A scan behind a change may come between
 // the creation of a directory and that of its first node, so it is followed by one more.
 func (h *hub) scanWhileOpen() {
 	ctx, unwatch := context.WithCancel(h.life)
 	defer unwatch()
-	var earliest, due time.Time // of the next scan everything
-	var repeated []string       // what the next scan locks reads once more
+	var earliest, due time.Time // of the next scan of everything
+	var repeated []string       // what the next scan of locks reads once more
 	for ctx.Err() == nil {
 		h.mu.Lock()
 		if h.pages == 0 {

@@ -87,10 +87,15 @@ type workflowView struct {
 	Done     string
 	HideData bool
 	MayRetry bool
-	Graphs   []workflow.GraphProgress
+	Graphs   []graphView
+	Steps    []workflow.StepRecord // the latest ones
+	More     int                   // earlier ones
 	Takers   []taker
 	Watched  time.Time
 }
+
+// maxRowsOfRun is how many steps of a run a table shows; the JSON has all.
+const maxRowsOfRun = 200
 
 func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	path, id := q.query.Get("path"), q.query.Get("id")
@@ -109,7 +114,7 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	if err != nil {
 		if i := slices.IndexFunc(s.Runs, func(r workflow.Report) bool { return r.Path == path && r.ID == id }); i < 0 {
 			return built{}, missing("run", path+" "+id, s.Runs,
-				func(r workflow.Report) string { return r.Path + " " + r.ID })
+				func(r workflow.Report) link { return u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID}) })
 		}
 		return built{}, err
 	}
@@ -117,6 +122,10 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 	u.hub.mu.Lock()
 	takers, watched := slices.Clone(u.hub.memory.takers[path+"\x00"+id]), u.hub.memory.since
 	u.hub.mu.Unlock()
-	return built{id, workflowView{path, workflowRowOf(info), info, []string{"lockstep workflows " + name},
-		doneText(q.query), u.hideData, mayRetry(info.State), workflow.GraphsIn(info.Steps), takers, watched}, info}, nil
+	v := workflowView{Path: path, Row: workflowRowOf(info), Report: info, Done: doneText(q.query),
+		Commands: []string{"lockstep workflows " + name}, HideData: u.hideData, MayRetry: mayRetry(info.State),
+		Graphs: graphsOf(info), Takers: takers, Watched: watched}
+	v.More = max(0, len(info.Steps)-maxRowsOfRun)
+	v.Steps = info.Steps[v.More:]
+	return built{id, v, info}, nil
 }

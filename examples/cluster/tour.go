@@ -140,16 +140,19 @@ func (t *tour) begin(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	t.work(ctx, billing)
+	t.work(ctx, billing, invoices)
 	if err := t.fleet(ctx, billing); err != nil {
 		return err
 	}
 	if err := t.order(ctx, invoices); err != nil {
 		return err
 	}
-	t.tasks.Go(func() {
-		_, _ = barrier.NewDoubleBarrier(invoices, "/barriers/month-end", 3).Enter(ctx)
-	})
+	if err := t.ship(ctx, billing); err != nil {
+		return err
+	}
+	if err := t.meet(ctx, billing, invoices); err != nil {
+		return err
+	}
 	return t.schedule(ctx, billing)
 }
 
@@ -179,8 +182,8 @@ func (t *tour) wait(ctx context.Context, client *framework.Client, path string) 
 	})
 }
 
-// work puts items into a queue that nobody takes, and one into a queue whose consumer fails.
-func (t *tour) work(ctx context.Context, client *framework.Client) {
+// work puts items into a queue whose consumer stands still, and one into a queue whose consumer fails.
+func (t *tour) work(ctx context.Context, client, consumer *framework.Client) {
 	t.tasks.Go(func() {
 		q := queue.New(client, "/queues/invoices", codec.Text())
 		defer q.Close(context.Background()) //nolint:errcheck // the tour is over
@@ -191,6 +194,14 @@ func (t *tour) work(ctx context.Context, client *framework.Client) {
 			case <-ctx.Done():
 			}
 		}
+	})
+	t.tasks.Go(func() {
+		q := queue.New(consumer, "/queues/invoices", codec.Text())
+		defer q.Close(context.Background()) //nolint:errcheck // the tour is over
+		_ = q.Work(ctx, 1, func(ctx context.Context, _ *queue.Delivery[string]) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
 	})
 	t.tasks.Go(func() {
 		q := queue.New(client, "/queues/mails", codec.Text(), queue.WithMaxAttempts(1))
@@ -255,6 +266,46 @@ func (t *tour) order(ctx context.Context, client *framework.Client) error {
 		}
 	}
 	return nil
+}
+
+// ship starts a shipment, whose steps are a graph. It does not get beyond its parcel.
+func (t *tour) ship(ctx context.Context, client *framework.Client) error {
+	step := func(name string, after ...string) workflow.AnyGraphStep[int] {
+		return workflow.GraphStep[int, int]{Name: name, After: after,
+			Do: func(ctx context.Context, _ workflow.Key, pieces int, _ workflow.GraphResults) (int, error) {
+				if name == "pack" {
+					<-ctx.Done()
+				}
+				return pieces, ctx.Err()
+			}}
+	}
+	graph, err := workflow.NewGraph("shipment", step("reserve"), step("invoice", "reserve"), step("label", "reserve"),
+		step("pack", "reserve"), step("hand over", "label", "pack"), step("tell the customer", "invoice", "hand over"))
+	if err != nil {
+		return err
+	}
+	kind := workflow.NewKind[int, string]("shipment")
+	flows := workflow.New(client, "/shipments")
+	if err := flows.Register(kind.Function(func(ctx context.Context, run *workflow.Run, pieces int) (string, error) {
+		_, err := graph.Run(ctx, run, pieces)
+		return "", err
+	})); err != nil {
+		return err
+	}
+	t.tasks.Go(func() { _ = flows.Work(ctx) })
+	_, err = kind.Start(ctx, flows, "shipment-311", 2)
+	return err
+}
+
+// meet has a process wait at a barrier, one raise a gate, and one count for a latch.
+func (t *tour) meet(ctx context.Context, billing, invoices *framework.Client) error {
+	t.tasks.Go(func() {
+		_, _ = barrier.NewDoubleBarrier(invoices, "/barriers/month-end", 3).Enter(ctx)
+	})
+	if _, err := barrier.NewGate(billing, "/gates/imports").Hold(ctx); err != nil {
+		return err
+	}
+	return barrier.NewLatch(invoices, "/latches/migrated", 2).CountDown(ctx, "billing-5")
 }
 
 // schedule runs one job that succeeds, one that fails, and one that waits for the night.

@@ -10,19 +10,43 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// paths are the paths of ephemeral nodes of queues, schedulers and barriers.
-var paths = regexp.MustCompile(
-	`/(members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+|` +
-		`writers/[0-9a-f-]{36}/[0-9a-f]+|in-[0-9a-f-]{36}/m-\d{10})$`)
+// Recipe is what an ephemeral node belongs to.
+type Recipe int
 
-// Is reports whether a report's path is a node of a queue, a scheduler, a barrier or a service.
-// Package locks reports it as a claim: the servers do not know what an ephemeral node is for.
-func Is(r locks.Report) bool {
+// The recipes. None is that of a claim.
+const (
+	None      Recipe = iota
+	Queue            // a consumer has an item of it
+	Writer           // a producer puts into a queue
+	Scheduler        // its member, or a run of a job
+	Barrier          // a member waits at it or is inside
+	Service          // an instance of it
+)
+
+// paths are the paths of ephemeral nodes of queues, schedulers and barriers, with the path of the recipe.
+var paths = map[Recipe]*regexp.Regexp{
+	Writer:    regexp.MustCompile(`^(.+)/writers/[0-9a-f-]{36}/[0-9a-f]+$`),
+	Scheduler: regexp.MustCompile(`^(.+)/(?:members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+)$`),
+	Barrier:   regexp.MustCompile(`^(.+)/in-[0-9a-f-]{36}/m-\d{10}$`),
+}
+
+// Of tells which recipe the node of a report belongs to, and the recipe's path. Package locks reports
+// such a node as a claim: the servers do not know what an ephemeral node is for.
+func Of(r locks.Report) (Recipe, string) {
 	if r.Kind != locks.ClaimLock {
-		return false
+		return None, ""
 	}
-	if paths.MatchString(r.Path) || queuelayout.IsTicket(r.Path) {
-		return true
+	if queuelayout.IsTicket(r.Path) {
+		queue := r.Path
+		for range 4 { // tickets, chain, segment, ticket
+			queue, _ = znode.Split(queue)
+		}
+		return Queue, queue
+	}
+	for recipe, pattern := range paths {
+		if found := pattern.FindStringSubmatch(r.Path); found != nil {
+			return recipe, found[1]
+		}
 	}
 	dir, id := znode.Split(r.Path)
 	_, service := znode.Split(dir)
@@ -32,8 +56,14 @@ func Is(r locks.Report) bool {
 			ID   string `json:"id"`
 		}
 		if json.Unmarshal([]byte(e.Data), &instance) == nil && instance.Name == service && instance.ID == id {
-			return true
+			return Service, dir
 		}
 	}
-	return false
+	return None, ""
+}
+
+// Is reports whether a report's path is a node of a queue, a scheduler, a barrier or a service.
+func Is(r locks.Report) bool {
+	recipe, _ := Of(r)
+	return recipe != None
 }

@@ -256,3 +256,31 @@ func (r *reading) readRuns(ctx context.Context) error {
 func IsUntaken(run workflow.Report) bool {
 	return run.State == workflow.Active && run.Taken == nil && run.TakenErr == nil
 }
+
+// The states of a step of a graph.
+const (
+	StepDone     = "done"
+	StepFailed   = "failed"
+	StepNotDone  = "not done" // and the run has ended
+	StepWaiting  = "waiting"
+	StepUnderWay = "under way"
+	StepNext     = "next"
+)
+
+// GraphStepState is the state of a step of a run's graph. What is stored does not distinguish a step
+// under way from one that is about to begin.
+func GraphStepState(run workflow.Report, s workflow.GraphStepProgress) string {
+	switch {
+	case s.Done:
+		return StepDone
+	case s.Failed:
+		return StepFailed
+	case run.State.IsFinished():
+		return StepNotDone
+	case len(s.WaitsFor) > 0:
+		return StepWaiting
+	case run.State == workflow.Active && run.Taken != nil:
+		return StepUnderWay
+	}
+	return StepNext
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -122,22 +123,18 @@ func graphTable(r workflow.Report, g workflow.GraphProgress) *cli.Table {
 	return t
 }
 
-// graphStateCell is the state of a step of a graph. What is stored does not distinguish a step
-// under way from one that is about to begin.
+// graphStateCell is the state of a step of a graph.
 func graphStateCell(r workflow.Report, s workflow.GraphStepProgress) cli.Cell {
-	switch {
-	case s.Done:
-		return cli.GreenCell("done")
-	case s.Failed:
-		return cli.RedCell("failed")
-	case r.State.IsFinished():
-		return cli.RedCell("not done")
-	case len(s.WaitsFor) > 0:
-		return cli.DimCell("waiting")
-	case r.State == workflow.Active && r.Taken != nil:
-		return cli.YellowCell("under way")
+	switch state := survey.GraphStepState(r, s); state {
+	case survey.StepDone:
+		return cli.GreenCell(state)
+	case survey.StepFailed, survey.StepNotDone:
+		return cli.RedCell(state)
+	case survey.StepWaiting:
+		return cli.DimCell(state)
+	default:
+		return cli.YellowCell(state)
 	}
-	return cli.YellowCell("next")
 }
 
 func joinNames(names []string) string {

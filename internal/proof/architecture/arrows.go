@@ -120,7 +120,7 @@ var arrows = map[string][]string{
 	"internal/cli/ui":    with(forCommands, "internal/cli/doctor", "ui"),
 	"internal/cli/watch": with(forCommands, "locks"),
 	"internal/cli/workflow": with(forCommands, "internal/cli/queue", "internal/failure",
-		"internal/queuelayout", "locks", "workflow"),
+		"internal/queuelayout", "internal/survey", "locks", "workflow"),
 	"internal/proof/conformance":   {"internal/wire"},
 	"internal/metrics/dashboard":   {"internal/metrics"},
 	"internal/proof/ensemble":      nil,
