@@ -49,6 +49,9 @@ func New(client *framework.Client, path string, opts ...Option) *Election {
 	if e.config.id == "" {
 		e.config.id = client.Config().Identity
 	}
+	if h := e.config.health; h != nil {
+		h.log, h.path = client.Logger(), path
+	}
 	e.line = waitline.New(path, waitline.Filter{Kind: e.config.names}, nil)
 	e.waiting = &waitingGroup{client: client, path: path + waitingSuffix, logged: map[string]bool{}}
 	e.key = waitline.HeldKey(client, path)

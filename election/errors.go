@@ -18,8 +18,9 @@ var (
 	// ErrUnhealthy is the cause of a term's end when the check of WithHealth failed.
 	ErrUnhealthy = errors.New("not healthy")
 	// ErrDisconnected is the cause of a term's end when the connection was lost, with
-	// WithStepDown(AtSuspended). It is no framework.ErrSuspended: that says of a write that its outcome
-	// is unknown and that the next try waits for the connection, but the term's guard is refused.
+	// WithStepDown(AtSuspended). It is no framework.ErrSuspended: that says of a write that its
+	// outcome is unknown and that the next try waits for the connection, but the term's guard is
+	// refused.
 	ErrDisconnected = errors.New("the connection was lost")
 )
 

@@ -2,13 +2,14 @@ package election
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // healthCheck is the check of WithHealth. All campaigns of an Election share it: a campaign that
@@ -16,6 +17,8 @@ import (
 type healthCheck struct {
 	check  func(context.Context) error
 	period time.Duration
+	log    *slog.Logger
+	path   string // of the election
 
 	mu      sync.Mutex
 	running *checkCall // nil while none runs
@@ -28,10 +31,6 @@ type checkCall struct {
 	waiting int           // campaigns that wait for the answer; guarded by healthCheck.mu
 	done    chan struct{} // closed when the call has returned
 	err     error         // the answer, once done is closed
-}
-
-func newHealthCheck(check func(context.Context) error, period time.Duration) *healthCheck {
-	return &healthCheck{check: check, period: period}
 }
 
 // waitUntilHealthy waits until a check succeeds. The context that it returns ends with ctx, by
@@ -111,17 +110,16 @@ func (h *healthCheck) joinCall(ctx context.Context) (*checkCall, error) {
 // startCall calls the check in the background, with the values of the context of the campaign that
 // needs it first. The caller holds mu.
 func (h *healthCheck) startCall(values context.Context) *checkCall {
-	call := &checkCall{done: make(chan struct{}), err: errors.New("the check has ended its goroutine")}
+	call := &checkCall{done: make(chan struct{})}
 	call.ctx, call.cancel = context.WithTimeout(context.WithoutCancel(values), h.period)
 	h.running = call
 	go func() {
-		defer func() {
-			h.mu.Lock()
-			h.running = nil
-			h.mu.Unlock()
-			close(call.done)
-		}()
-		call.err = h.check(call.ctx)
+		call.err = usercode.Call(h.log, failure.ErrPanic, "a health check", []any{"path", h.path},
+			func() error { return h.check(call.ctx) })
+		h.mu.Lock()
+		h.running = nil
+		h.mu.Unlock()
+		close(call.done)
 	}()
 	return call
 }

@@ -51,9 +51,9 @@ func WithID(id string) Option {
 	}
 }
 
-// WithMetadata describes this candidate to others, such as with its address, while it waits and while
-// it leads. Keys are not empty, keys and values are UTF-8, and the whole has at most MaxMetadata
-// bytes. Each term begins with this metadata; see Term.SetMetadata.
+// WithMetadata describes this candidate to others, such as with its address, while it waits and
+// while it leads. Keys are not empty, keys and values are UTF-8, and the whole has at most
+// MaxMetadata bytes. Each term begins with this metadata; see Term.SetMetadata.
 func WithMetadata(m map[string]string) Option {
 	return func(c *electionConfig) error {
 		if err := checkMetadata(m); err != nil {
@@ -95,7 +95,7 @@ func WithPriority(priority int, stable time.Duration) Option {
 // returns nil. It calls check again every period. An error, or no answer within the period, takes
 // the candidate out of the line, or ends its term with ErrUnhealthy as the cause. Calls of check do
 // not overlap: the campaigns of one Election that need an answer at the same time share one call,
-// and the period counts from its begin.
+// and the period counts from its begin. A panic of check, and the end of its goroutine, are errors.
 func WithHealth(check func(ctx context.Context) error, period time.Duration) Option {
 	return func(c *electionConfig) error {
 		switch {
@@ -104,7 +104,7 @@ func WithHealth(check func(ctx context.Context) error, period time.Duration) Opt
 		case period <= 0:
 			return fmt.Errorf("WithHealth: a period of %v, it must be more than 0", period)
 		}
-		c.health = newHealthCheck(check, period)
+		c.health = &healthCheck{check: check, period: period}
 		return nil
 	}
 }

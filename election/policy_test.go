@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -195,6 +196,31 @@ func TestACheckThatHangsIsAFailureAndIsAskedOnceAtATime(t *testing.T) {
 	})
 }
 
+// TestACheckThatPanicsIsAFailure, also one that ends its goroutine.
+func TestACheckThatPanicsIsAFailure(t *testing.T) {
+	for says, fail := range map[string]func(){"no disk": func() { panic("no disk") }, "Goexit": runtime.Goexit} {
+		in(t, func(t *testing.T, w *world) {
+			a := w.member("a")
+			var sick atomic.Bool
+			e := election.New(a.client, path, election.WithHealth(func(context.Context) error {
+				if sick.Load() {
+					fail()
+				}
+				return nil
+			}, time.Second))
+			began, ended := reigns(t.Context(), e)
+			got(t, began)
+			sick.Store(true)
+			err := got(t, ended)
+			require.ErrorIs(t, err, election.ErrUnhealthy)
+			require.ErrorIs(t, err, framework.ErrPanic)
+			require.ErrorContains(t, err, says)
+			sick.Store(false)
+			got(t, began)
+		})
+	}
+}
+
 // TestCampaignsOfOneElectionShareTheirChecks: each check answers well within the period, however
 // many campaigns need one.
 func TestCampaignsOfOneElectionShareTheirChecks(t *testing.T) {
@@ -362,8 +388,8 @@ func TestALeaderStepsDownHoweverSoonTheConnectionIsBack(t *testing.T) {
 	}
 }
 
-// TestWritesOfALeaderThatSteppedDownFail: such a write was not sent, and no next try can succeed. So
-// it does not say that its outcome is unknown, and Update does not try again.
+// TestWritesOfALeaderThatSteppedDownFail: such a write was not sent, and no next try can succeed.
+// So it does not say that its outcome is unknown, and Update does not try again.
 func TestWritesOfALeaderThatSteppedDownFail(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a := w.member("a")

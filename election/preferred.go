@@ -108,9 +108,9 @@ func (w *preferredWatch) newPreferred(name string, m waitingCandidate, r waiting
 	return p
 }
 
-// retryHandOver is the mean pause after a preferred candidate was due but not in line. The pauses are
-// random, so that the leaders of many elections do not list their lines at the same time, again and
-// again.
+// retryHandOver is the mean pause after a preferred candidate was due but not in line. The pauses
+// are random, so that the leaders of many elections do not list their lines at the same time, again
+// and again.
 const retryHandOver = time.Second
 
 // waitForChangeOrDue waits for a change of the list, and hands the term over when a candidate is

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestLeadersListTheirLinesAtDifferentTimes: the preferred candidates of 200 elections are due at one
-// moment and not in line. Their leaders do not list the lines again in one step.
+// TestLeadersListTheirLinesAtDifferentTimes: the preferred candidates of 200 elections are due at
+// one moment and not in line. Their leaders do not list the lines again in one step.
 func TestLeadersListTheirLinesAtDifferentTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leaders, lists = 200, 3

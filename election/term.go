@@ -207,9 +207,9 @@ func (t *Term) leadUntilEnd(ctx context.Context, f func(ctx context.Context, ter
 	return nil
 }
 
-// SetMetadata replaces the leader's metadata. It writes only while the term stands: otherwise the error
-// is why the term ended. An error of ctx leaves open whether the metadata was written. The next
-// term begins with the metadata of WithMetadata.
+// SetMetadata replaces the leader's metadata. It writes only while the term stands: otherwise the
+// error is why the term ended. An error of ctx leaves open whether the metadata was written. The
+// next term begins with the metadata of WithMetadata.
 func (t *Term) SetMetadata(ctx context.Context, m map[string]string) error {
 	err := checkMetadata(m)
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -574,6 +575,19 @@ func TestAnAnswerIsWrittenOnce(t *testing.T) {
 			require.Equal(t, reason, failed.Reason)
 			time.Sleep(time.Second)
 			require.LessOrEqual(t, len(writes), 2, "cordoned, failed")
+		})
+	}
+}
+
+// TestADrainFunctionThatPanicsHasFailed, also one that ends its goroutine.
+func TestADrainFunctionThatPanicsHasFailed(t *testing.T) {
+	for says, fail := range map[string]func(){"no disk": func() { panic("no disk") }, "Goexit": runtime.Goexit} {
+		in(t, func(t *testing.T, w *world) {
+			a, o := w.peer("a"), w.peer("o")
+			a.join("a", members.WithDrain(func(context.Context, members.Cordon) error { fail(); return nil }))
+			var failed *members.DrainError
+			require.ErrorAs(t, o.Drain(t.Context(), "a"), &failed)
+			require.Contains(t, failed.Reason, says)
 		})
 	}
 }

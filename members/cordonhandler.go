@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/recipe"
 	"github.com/lockstep-go/lockstep/internal/stored"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -179,7 +180,8 @@ func (h *cordonHandler) beginDrain(ctx context.Context, c Cordon) {
 	go func() {
 		defer close(w.ended)
 		began := time.Now()
-		err := h.drain(ctx, c)
+		err := usercode.Call(h.group.client.Logger(), failure.ErrPanic, "the function of WithDrain",
+			[]any{"path", h.path}, func() error { return h.drain(ctx, c) })
 		took := time.Since(began)
 		switch {
 		case ctx.Err() != nil: // withdrawn, or the member leaves
@@ -225,9 +227,9 @@ func (h *cordonHandler) readGroup(ctx context.Context, s *framework.Session,
 	return names, group.Version, err
 }
 
-// writeAnswer writes the answer that was kept into the cordon's node, unless the node has it, and removes
-// the answers of nodes that are gone. The transaction checks that the member's node exists: a
-// former session cannot answer. It also checks that nothing has changed in the group since the
+// writeAnswer writes the answer that was kept into the cordon's node, unless the node has it, and
+// removes the answers of nodes that are gone. The transaction checks that the member's node exists:
+// a former session cannot answer. It also checks that nothing has changed in the group since the
 // cordon was read: the version of the cordon's node does not tell whether the cordon was withdrawn
 // and requested again meanwhile, since the versions of the next node begin at 0.
 //

@@ -42,7 +42,8 @@ func TestNamesOfCordonsAreValid(t *testing.T) {
 	}
 }
 
-// TestAnswersAreStoredAsTheyWere: what releases have stored stays readable, whatever Answer becomes.
+// TestAnswersAreStoredAsTheyWere: what releases have stored stays readable, whatever Answer
+// becomes.
 func TestAnswersAreStoredAsTheyWere(t *testing.T) {
 	for stored, answer := range map[string]Answer{
 		`{"state":"failed","error":"disk"}`: {State: Failed, Error: "disk"},

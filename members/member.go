@@ -16,8 +16,8 @@ import (
 
 // Info is a member's description of itself.
 type Info struct {
-	// Metadata describes the member to others, such as its address and its zone. Keys are not empty;
-	// keys and values are UTF-8.
+	// Metadata describes the member to others, such as its address and its zone. Keys are not
+	// empty; keys and values are UTF-8.
 	Metadata map[string]string
 	// Version is the version of the member's program, in UTF-8.
 	Version string

@@ -15,7 +15,8 @@ type joinOptions struct {
 
 // WithDrain sets the function that finishes the member's work when an operator drains the member.
 // The member is cordoned before the call. When the function returns nil, the member acknowledges
-// the drain. When it returns an error, the operator's Drain returns a *DrainError with its text.
+// the drain. When it returns an error, the operator's Drain returns a *DrainError with its text. A
+// panic of the function, and the end of its goroutine, are errors.
 //
 // The function's context outlives lost sessions. It ends with the cause ErrWithdrawn when the drain
 // is withdrawn, and with ErrLeft when the membership ends. Then return soon: the member does not

@@ -23,7 +23,8 @@ type registerOptions struct {
 // KiB of the error's text. A check does not enable an instance that was disabled by
 // Instance.Disabled of Register, by Disable or by an operator. There is one exception: an instance
 // whose payload is a text or a list has no reasons. If it is disabled once more while it is
-// unhealthy, the next check that succeeds enables it.
+// unhealthy, the next check that succeeds enables it. A panic of check, and the end of its
+// goroutine, are errors.
 func WithHealth(check func(context.Context) error, every time.Duration) RegisterOption {
 	return func(o *registerOptions) error {
 		if check == nil || every <= 0 {

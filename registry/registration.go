@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/failure"
 	"github.com/lockstep-go/lockstep/internal/primitives"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/usercode"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -448,7 +449,8 @@ func (g *Registration) checkHealth(disabledByCheck string) {
 	warned := "" // the text of the last warning
 	for {
 		ctx, cancel := context.WithTimeout(g.ctx, g.opts.every)
-		err := g.opts.health(ctx)
+		err := usercode.Call(g.registry.client.Logger(), failure.ErrPanic, "a health check",
+			[]any{"path", g.nodePath()}, func() error { return g.opts.health(ctx) })
 		cancel()
 		if g.ctx.Err() != nil {
 			return

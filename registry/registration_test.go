@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -174,6 +175,29 @@ func TestAnUnhealthyInstanceIsDisabled(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, "by hand", g.Instance().Disabled, "the health check does not enable it")
 	})
+}
+
+// TestACheckThatPanicsDisablesTheInstance, also one that ends its goroutine.
+func TestACheckThatPanicsDisablesTheInstance(t *testing.T) {
+	for says, fail := range map[string]func(){"no disk": func() { panic("no disk") }, "Goexit": runtime.Goexit} {
+		in(t, func(t *testing.T, w *world) {
+			var sick atomic.Bool
+			g := w.register(w.member("a"), "one", registry.WithHealth(func(context.Context) error {
+				if sick.Load() {
+					fail()
+				}
+				return nil
+			}, time.Second))
+			time.Sleep(3 * time.Second)
+			require.Empty(t, g.Instance().Disabled)
+			sick.Store(true)
+			time.Sleep(3 * time.Second)
+			require.Contains(t, g.Instance().Disabled, says)
+			sick.Store(false)
+			time.Sleep(3 * time.Second)
+			require.Empty(t, g.Instance().Disabled)
+		})
+	}
 }
 
 func TestDrainIsNoticedBeforeTheEnd(t *testing.T) {

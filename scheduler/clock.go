@@ -43,7 +43,7 @@ type ensembleTimeAnswer struct {
 	at       time.Time // when the answer came; its monotonic reading counts
 }
 
-// recordAnswer takes in the ensemble's time of a write that was sent at a local time and is answered
+// recordAnswer records the ensemble's time of a write that was sent at a local time and is answered
 // now.
 func (c *tickClock) recordAnswer(mtime, requested time.Time) {
 	c.ensemble.AddStamp(mtime, requested)

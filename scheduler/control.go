@@ -17,8 +17,8 @@ import (
 // without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
 // stored, so it survives this member and the owner. It is stored once, also when replies are lost.
 //
-// If no member has registered the job, but this Scheduler has it, Trigger stores its schedule first,
-// as Run does; so it may be called at any time after Add. Otherwise the error wraps
+// If no member has registered the job, but this Scheduler has it, Trigger stores its schedule
+// first, as Run does; so it may be called at any time after Add. Otherwise the error wraps
 // framework.ErrNotFound. It may also wrap framework.ErrInvalid, ErrTooManyPending,
 // framework.ErrBadRecord or framework.ErrNewer, or is that of ctx.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"log/slog"
 	"time"
+
+	"github.com/lockstep-go/lockstep/internal/usercode"
 )
 
 // EventKind says what has happened.
@@ -28,9 +30,9 @@ const (
 	// the event: the job's owner, or the member of a Resume, a Reschedule or a start with another
 	// schedule.
 	EventMissed EventKind = "missed"
-	// EventAhead: this machine's clock says that a tick is due, but it lies more than MaxAhead ahead
-	// of the ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's clock is
-	// near. Err tells how far the clocks differ, and which of them was set.
+	// EventAhead: this machine's clock says that a tick is due, but it lies more than MaxAhead
+	// ahead of the ensemble's clock. Run.Tick is when it is due; it is run once the ensemble's
+	// clock is near. Err tells how far the clocks differ, and which of them was set.
 	EventAhead EventKind = "ahead"
 	// EventBehind: the ensemble's clock says that a tick was due more than MaxAhead ago, but this
 	// machine's does not. Run.Tick is when it is due. It is run when the ensemble has said so for a
@@ -68,12 +70,14 @@ type reporter struct {
 	onEvent func(Event) // or nil
 }
 
-// passEvent passes an event to the function of WithOnEvent, if there is one.
+// passEvent calls the function of WithOnEvent, if there is one, with an event.
 func (r *reporter) passEvent(e Event) {
-	if r.onEvent != nil {
-		e.At = r.now()
-		r.onEvent(e)
+	if r.onEvent == nil {
+		return
 	}
+	e.At = r.now()
+	_ = usercode.Call(r.log, errPanic, "the function of WithOnEvent", []any{"path", r.path}, // the log has it
+		func() error { r.onEvent(e); return nil })
 }
 
 // reportMissed reports ticks that were recorded as missed.

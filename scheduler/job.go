@@ -60,8 +60,8 @@ type Job struct {
 	// delay. Default 0.
 	Jitter time.Duration
 	// MinHold is the least time between the starts of two runs. Ticks that come sooner are missed,
-	// with ReasonMinHold; under MisfireAll they wait until the hold or their Deadline is over. A run
-	// that is repeated because its member died or was stopped waits for no MinHold and does not
+	// with ReasonMinHold; under MisfireAll they wait until the hold or their Deadline is over. A
+	// run that is repeated because its member died or was stopped waits for no MinHold and does not
 	// begin another. Default 0.
 	MinHold time.Duration
 

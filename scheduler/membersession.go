@@ -39,10 +39,10 @@ type memberSession struct {
 	ownership  *ownership
 }
 
-// runMemberSessions has a member session on each session until ctx ends. Then it returns no error. If the
-// servers refuse the first member node, that is its error. A later refusal is logged and tried
-// again: somebody may grant the missing permission, or raise the quota. Meanwhile this member does
-// not campaign, since a leader that is no member runs no job.
+// runMemberSessions has a member session on each session until ctx ends. Then it returns no error.
+// If the servers refuse the first member node, that is its error. A later refusal is logged and
+// tried again: somebody may grant the missing permission, or raise the quota. Meanwhile this member
+// does not campaign, since a leader that is no member runs no job.
 func (p *participation) runMemberSessions(ctx context.Context, a *activation) error {
 	run := &runner{
 		store: p.store, report: p.report, jobs: p.jobs, slots: p.slots, activation: a,
@@ -237,8 +237,8 @@ func (p *participation) describeLater() {
 	}
 }
 
-// publishAndAssign assigns a registered job to its owner. It first updates this member's description,
-// unless there is no member session: the next one begins with the right description.
+// publishAndAssign assigns a registered job to its owner. It first updates this member's
+// description, unless there is no member session: the next one begins with the right description.
 func (p *participation) publishAndAssign(ctx context.Context) error {
 	if ms := p.currentSession(); ms != nil {
 		if err := ms.membership.updateDescription(ctx); err != nil {

@@ -135,8 +135,8 @@ func WithNow(now func() time.Time) Option {
 	}
 }
 
-// WithOnEvent calls f with each Event, from the goroutines in which the events happen, several at
-// once. f must be quick, since it delays these goroutines. It may call the scheduler's methods.
+// WithOnEvent calls f with each Event, several at once. What reports an event waits until f has
+// returned, so f must be quick. It may call the scheduler's methods. A panic of f is logged.
 func WithOnEvent(f func(Event)) Option {
 	return func(s *settings) error {
 		if f == nil {

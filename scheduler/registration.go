@@ -248,7 +248,8 @@ func (r *registrar) replaceSchedules(ctx context.Context, old []outdatedSchedule
 }
 
 // replaceSchedulesOnce replaces the schedules that are still to be replaced. It does not register a
-// job that was removed since enterJob: this member may have run it by the stored schedule meanwhile.
+// job that was removed since enterJob: this member may have run it by the stored schedule
+// meanwhile.
 func (r *registrar) replaceSchedulesOnce(ctx context.Context, session *framework.Session,
 	old []outdatedSchedule) error {
 	now, err := r.store.ensembleTime(ctx, session)

@@ -113,6 +113,25 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// TestAFunctionOfEventsThatPanicsStopsNothing, nor does one that ends its goroutine.
+func TestAFunctionOfEventsThatPanicsStopsNothing(t *testing.T) {
+	for says, fail := range map[string]func(){"panics": func() { panic("oops") }, "Goexit": runtime.Goexit} {
+		in(t, func(t *testing.T, w *world) {
+			var started atomic.Int64
+			w.start("a", jobs("j", "* * * * *", quick), WithOnEvent(func(e Event) {
+				if e.Kind == EventStarted {
+					started.Add(1)
+				}
+				fail()
+			}))
+			time.Sleep(3*time.Minute + time.Second)
+			synctest.Wait()
+			require.EqualValues(t, 3, w.requireBalanced("j", "* * * * *").Fired, says)
+			require.EqualValues(t, 3, started.Load(), says)
+		})
+	}
+}
+
 func TestATickDuringARunIsMissed(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", jobs("j", "* * * * *", lasting(150*time.Second)))

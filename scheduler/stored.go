@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -19,39 +18,9 @@ const (
 	maxErrorText  = 300
 )
 
-var reasonTexts = stored.Texts[Reason]{
-	ReasonOverlap: "overlap", ReasonMinHold: "minimum hold", ReasonNoLeader: "no leader", ReasonLate: "late",
-	ReasonBusy: "busy", ReasonPaused: "paused", ReasonChanged: "schedule changed", ReasonRunnerLost: "runner lost",
-}
-
 var outcomeTexts = stored.Texts[Outcome]{
 	Running: "", Succeeded: "succeeded", Failed: "failed", Panicked: "panicked", TimedOut: "timed out",
 	Stopped: "stopped", Replaced: "replaced", Lost: "lost",
-}
-
-// missedCounts are the numbers of ticks that were not run, by reason.
-type missedCounts map[Reason]int64
-
-// MarshalJSON writes the counts as they are stored.
-func (c missedCounts) MarshalJSON() ([]byte, error) {
-	byText := make(map[string]int64, len(c))
-	for reason, n := range c {
-		byText[reasonTexts.TextOf(reason)] = n
-	}
-	return json.Marshal(byText)
-}
-
-// UnmarshalJSON reads stored counts.
-func (c *missedCounts) UnmarshalJSON(data []byte) error {
-	var byText map[string]int64
-	if err := json.Unmarshal(data, &byText); err != nil {
-		return err
-	}
-	*c = make(missedCounts, len(byText))
-	for text, n := range byText {
-		(*c)[reasonTexts.ValueOf(text)] = n
-	}
-	return nil
 }
 
 // storedRun is a run that goes on, or the record of one that has ended.

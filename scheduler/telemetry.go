@@ -37,8 +37,8 @@ func newTelemetry(client *framework.Client, path string) telemetry {
 		successes: metrics.LastSuccess.Gauge(p)}
 }
 
-// job returns the attribute that names a job. It is the job's path, which alerts print and the command
-// line takes: the jobs of two schedulers may have the same name.
+// job returns the attribute that names a job. It is the job's path, which alerts print and the
+// command line takes: the jobs of two schedulers may have the same name.
 func (t telemetry) job(name string) attribute.KeyValue {
 	return attribute.String(metrics.Job, jobPath(t.path, name))
 }

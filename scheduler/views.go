@@ -76,43 +76,6 @@ func (s State) Next(after time.Time) time.Time {
 	return schedule.Next(latestOf(after, s.Registered, s.Since, s.Last))
 }
 
-// Reason says why ticks were missed.
-type Reason string
-
-// The reasons.
-const (
-	// ReasonOverlap: a run of the job went on.
-	ReasonOverlap Reason = "overlap"
-	// ReasonMinHold: the run before had started less than the job's MinHold ago.
-	ReasonMinHold Reason = "minimum hold"
-	// ReasonNoLeader: no member led when they were due, and by the job's policy the next leader did
-	// not run them; of a job of Placement Spread, the job had no member.
-	ReasonNoLeader Reason = "no leader"
-	// ReasonLate: the member was late, for example because of a suspended connection, and by the
-	// job's policy did not run them any more.
-	ReasonLate Reason = "late"
-	// ReasonBusy: the member was running as many jobs as WithMaxConcurrent allows, and by the job's
-	// policy did not run them later.
-	ReasonBusy Reason = "busy"
-	// ReasonPaused: the job was paused.
-	ReasonPaused Reason = "paused"
-	// ReasonChanged: they were due by a schedule that was replaced before they were run.
-	ReasonChanged Reason = "schedule changed"
-	// ReasonRunnerLost: the tick was claimed, but the session of the member that was to run it was
-	// lost before it could record an outcome. It may have run.
-	ReasonRunnerLost Reason = "runner lost"
-)
-
-// Gap is a row of ticks that were missed for one reason.
-type Gap struct {
-	// From and To are the first and the last of them.
-	From time.Time `json:"from,omitzero"`
-	To   time.Time `json:"to,omitzero"`
-	// Count is the number of ticks.
-	Count  int64  `json:"count"`
-	Reason Reason `json:"reason"`
-}
-
 // Outcome is how a run has ended.
 type Outcome string
 
@@ -172,8 +135,8 @@ type Run struct {
 	Tick time.Time `json:"tick"`
 	// Manual says that the run was asked for with Trigger.
 	Manual bool `json:"manual"`
-	// Attempt counts from 1. It rises with each attempt of Job.Attempts, and when a member repeats the run of one
-	// that died or was stopped.
+	// Attempt counts from 1. It rises with each attempt of Job.Attempts, and when a member repeats
+	// the run of one that died or was stopped.
 	Attempt int `json:"attempt"`
 	// Token is a fencing token: it rises with each run of the job, wherever it runs.
 	Token int64 `json:"token,omitempty"`

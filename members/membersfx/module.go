@@ -25,8 +25,8 @@ type Member struct {
 // At provides the *members.Group at path, on the application's client. If AsMember provides a
 // member, it joins the group when the application starts, and leaves it when the application stops:
 // after the other modules, whose work it shows to others. A drain function that runs then gets most
-// of the time that is left to stop. The member's ID is the Identity of the application's client. The
-// start waits until the member is listed. With a wrong path the application does not build.
+// of the time that is left to stop. The member's ID is the Identity of the application's client.
+// The start waits until the member is listed. With a wrong path the application does not build.
 func At(path string) fx.Option {
 	if err := framework.ValidatePath(path); err != nil {
 		return fx.Error(fmt.Errorf("membersfx.At: %w", err))

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// serveBilling serves until SIGTERM, at an address that callers reach. They leave the instance before it
-// stops.
+// serveBilling serves until SIGTERM, at an address that callers reach. They leave the instance
+// before it stops.
 func serveBilling(ctx context.Context, client *framework.Client, server *grpc.Server, listener net.Listener) error {
 	address := listener.Addr().(*net.TCPAddr)
 	instance := registry.Instance{Service: "billing", Address: address.IP.String(), Port: address.Port}
@@ -31,7 +31,8 @@ func serveBilling(ctx context.Context, client *framework.Client, server *grpc.Se
 	})
 }
 
-// dialBilling returns a connection to all instances, whichever there are. Each call goes to the next one.
+// dialBilling returns a connection to all instances, whichever there are. Each call goes to the
+// next one.
 func dialBilling(client *framework.Client) (*grpc.ClientConn, error) {
 	return grpc.NewClient("lockstep:///billing", registrygrpc.With(client, "/services"),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig":[{"round_robin":{}}]}`),
