@@ -112,8 +112,8 @@ func TestCleanOnRealServers(t *testing.T) {
 	defer c.Close(t.Context())
 	held := plantUnused(t, c)
 	require.Len(t, s.cleaned(0), 3)
-	// once a minute, the servers delete empty containers themselves: a leftover that loses one between
-	// the search and the deletion stays until the next time
+	// once a minute, the servers delete empty containers themselves: a leftover that loses one
+	// between the search and the deletion stays until the next time
 	s.until("gpu is deleted", func() bool {
 		state := s.cleaned(0, "-y")["/lockstep/locks/gpu"]
 		require.Contains(t, []string{"deleted", "stays"}, state)

@@ -108,7 +108,7 @@ func TestQueueCommandsThatFail(t *testing.T) {
 	require.Equal(t, "0\t0\t1\n", s.ok("queue", "len", "q"))
 	dead := s.ok("queue", "dead", "q")
 	require.Contains(t, dead, "\t3\t\"exit code 7\"\tpoison\n")
-	s.ok("queue", "dead", "q", "--requeue")
+	s.ok("queue", "requeue", "q", "--all")
 	require.Equal(t, "poison\n", s.ok("queue", "take", "q"))
 }
 
@@ -123,7 +123,7 @@ func TestQueueRefusals(t *testing.T) {
 			{"queue", "put", "q", "y", "--priority", "10"}, {"queue", "take", "q", "-n", "0"},
 			{"queue", "put", "q", "y", "--capacity", "0"}, {"queue", "take", "q", "--max-attempts", "-1"},
 			{"queue", "put", "q", "a", "b", "--id", "1"},
-			{"queue", "dead", "q", "--requeue", "--purge"}, {"queue", "put", "q", "y", "--header", "name"},
+			{"queue", "requeue", "q"}, {"queue", "put", "q", "y", "--header", "name"},
 			{"queue", "put", "q", "y", "--header", "=value"},
 			{"queue", "put", "q", "y", "--header", "a=1", "--header", "a=2"},
 			{"queue", "put", "q", "y", "--header", "a=\xff"},
@@ -221,7 +221,7 @@ func TestQueueHeaders(t *testing.T) {
 			require.Equal(t, 1, code)
 		}
 		if command[0] == "dead" {
-			s.ok("queue", "dead", "q", "--requeue")
+			s.ok("queue", "requeue", "q", "--all")
 		}
 		require.NotRegexp(t, `[^ -~\n]`, out)
 		v := decode(t, out)

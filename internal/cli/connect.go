@@ -160,7 +160,8 @@ func holdsSomething(cmd *cobra.Command) bool {
 // session that others use.
 const KeepsNode = "keeps-node"
 
-// unreachableError lists each server with its cause, a line each. lockstep doctor has examined them.
+// unreachableError lists each server with its cause, a line each. lockstep doctor has examined
+// them.
 func (c *ConnectionFlags) unreachableError(cmd *cobra.Command, err error) error {
 	reason := fmt.Sprintf("no session within %v", time.Duration(c.connectTimeout))
 	var failed *framework.ConnectError

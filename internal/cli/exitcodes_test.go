@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-go/lockstep/queue"
 )
 
-// TestManualHasAllExitCodes: the manual's table has each constant of this package except ExitSignal,
-// to which the number of a signal is added, and no other code.
+// TestManualHasAllExitCodes: the manual's table has each constant of this package except
+// ExitSignal, to which the number of a signal is added, and no other code.
 func TestManualHasAllExitCodes(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "exitcodes.go", nil, 0)
 	require.NoError(t, err)

@@ -46,7 +46,8 @@ const outageBegins = "no server can be used"
 // want to know both.
 const outageOver = "a server can be used again"
 
-// pageAction is what package ui logs of each action on the web page: the record of who has done what.
+// pageAction is what package ui logs of each action on the web page: the record of who has done
+// what.
 const pageAction = "action on the web page"
 
 // ShorterTimeout is what the client warns of when the servers grant less than was asked for.
@@ -67,8 +68,8 @@ type PeopleLogHandler struct {
 	Streams *Streams
 	attrs   []slog.Attr
 	Unsaid  string // a message that is not printed: the command reports it itself
-	// Connecting says that there was no session yet. Then a warning does not name the servers: if they
-	// stay away, the command's error does.
+	// Connecting says that there was no session yet. Then a warning does not name the servers: if
+	// they stay away, the command's error does.
 	Connecting *atomic.Bool
 }
 

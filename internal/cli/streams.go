@@ -1,5 +1,5 @@
-// Package cli has what the subcommands of the command line share: streams, connection, flags, exit codes, signals, input
-// and the texts that people read.
+// Package cli has what the subcommands of the command line share: streams, connection, flags, exit
+// codes, signals, input and the texts that people read.
 package cli
 
 import (
@@ -39,8 +39,8 @@ func (s *Streams) PrintWarning(format string, args ...any) {
 		EscapeUnprintable(fmt.Sprintf(format, args...)))
 }
 
-// NamedField is a field of PrintResult. On a terminal its name stands before the value. In a pipe the
-// value stands alone: programs know the fields by their order.
+// NamedField is a field of PrintResult. On a terminal its name stands before the value. In a pipe
+// the value stands alone: programs know the fields by their order.
 type NamedField struct {
 	Name  string
 	Value any

@@ -53,8 +53,8 @@ func (t *Table) AddRow(row ...Cell) {
 	t.Rows = append(t.Rows, row)
 }
 
-// PrintTo writes the table, nothing if there is nothing to show. On a terminal it is coloured, and a row
-// that is wider than the terminal goes on in the next line, with its next column.
+// PrintTo writes the table, nothing if there is nothing to show. On a terminal it is coloured, and
+// a row that is wider than the terminal goes on in the next line, with its next column.
 func (t *Table) PrintTo(w io.Writer) error {
 	width := 0
 	if f, ok := w.(*os.File); ok {
@@ -112,8 +112,8 @@ func (t *Table) formatWithin(style terminal.Style, width int) (lines []string) {
 // continued is the indentation of the lines in which a row goes on.
 const continued = 4
 
-// breakColumns returns the columns' widths for each line of a row: those of the columns in other lines
-// are 0. A column that is wider than the terminal has a line of its own.
+// breakColumns returns the columns' widths for each line of a row: those of the columns in other
+// lines are 0. A column that is wider than the terminal has a line of its own.
 func breakColumns(widths []int, most int) (lines [][]int) {
 	line, used := make([]int, len(widths)), 0
 	for n, w := range widths {

@@ -3,6 +3,7 @@ package joblayout
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,6 +75,19 @@ func (s Scheduler) PastRun(job string, slot int64) string {
 }
 
 func (s Scheduler) node(name string) string { return znode.Join(string(s), name) }
+
+// memberOrClaim matches the paths of members and of claims.
+var memberOrClaim = regexp.MustCompile(
+	`^(.+)/(?:` + members + `/[0-9a-f]{8}-[0-9a-f]+|` + jobs + `/[^/]+/` + claimPrefix + `[0-9]+)$`)
+
+// SchedulerOfNode returns the scheduler of a member or of a claim, if a path is that of one.
+func SchedulerOfNode(path string) (s Scheduler, ok bool) {
+	found := memberOrClaim.FindStringSubmatch(path)
+	if found == nil {
+		return "", false
+	}
+	return Scheduler(found[1]), true
+}
 
 // IsPastRun reports whether a child of a job's node has an ended run.
 func IsPastRun(name string) bool { return strings.HasPrefix(name, pastPrefix) }

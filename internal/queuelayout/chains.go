@@ -108,8 +108,8 @@ func (s Segment) FindTickets(ctx context.Context, session *framework.Session,
 	return found, err
 }
 
-// HasTickets reports whether the queue at a path has a ticket, of any chain: a consumer has an item,
-// or waits for one.
+// HasTickets reports whether the queue at a path has a ticket, of any chain: a consumer has an
+// item, or waits for one.
 func HasTickets(ctx context.Context, client *framework.Client, queue string) (bool, error) {
 	dirs := []string{New(queue).TicketsDir}
 	for range 2 { // chains, and segments

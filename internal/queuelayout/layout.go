@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,16 +80,28 @@ var ItemDirs = []string{itemsName, lanesName, deadName, delayedName, idsName}
 // HoldsItems reports whether a queue's child with this name is among ItemDirs.
 func HoldsItems(name string) bool { return slices.Contains(ItemDirs, name) }
 
-// IsTicket reports whether a node is a ticket of a queue, by its path:
+// QueueOfTicket returns the queue of a ticket, if a path is that of one:
 // <queue>/tickets/<chain>/<segment>/t-<id>-#.
-func IsTicket(path string) bool {
+func QueueOfTicket(path string) (queue string, ok bool) {
 	segment, name := znode.Split(path)
 	chain, number := znode.Split(segment)
 	tickets, lane := znode.Split(chain)
-	_, dir := znode.Split(tickets)
+	queue, dir := znode.Split(tickets)
 	_, isNumber := ParseNumber(number, "")
 	_, isTicket := TicketNumber(name)
-	return dir == ticketsName && (lane == itemsName || isLane(lane)) && isNumber && isTicket
+	return queue, dir == ticketsName && (lane == itemsName || isLane(lane)) && isNumber && isTicket
+}
+
+// markerChild matches the paths of the children of write markers.
+var markerChild = regexp.MustCompile(`^(.+)/` + writersName + `/[0-9a-f-]{36}/[0-9a-f]+$`)
+
+// QueueOfWriter returns the queue of a writer, if a path is that of the child of its marker.
+func QueueOfWriter(path string) (queue string, ok bool) {
+	found := markerChild.FindStringSubmatch(path)
+	if found == nil {
+		return "", false
+	}
+	return found[1], true
 }
 
 // Layout names the nodes of one queue. It sends no requests.

@@ -27,15 +27,19 @@ func TestTicketsAreRecognizedByTheirPaths(t *testing.T) {
 	name := TicketName("1a2b3c4d", 255) + FormatNumber(7)
 	for _, chain := range []Chain{q.Base, q.Redo, q.Lane("9"), q.Lane("12")} {
 		path := chain.Segment(3).TicketDir() + "/" + name
-		require.True(t, IsTicket(path), path)
+		queue, ok := QueueOfTicket(path)
+		require.True(t, ok, path)
+		require.Equal(t, "/a/orders", queue)
 		require.True(t, q.HasTicket(path), path)
 		require.False(t, New("/a/other").HasTicket(path), path)
-		require.False(t, IsTicket(chain.Segment(3).TicketDir()), chain.Tickets)
+		_, ok = QueueOfTicket(chain.Segment(3).TicketDir())
+		require.False(t, ok, chain.Tickets)
 	}
 	for _, path := range []string{q.Dead.Segment(0).ItemNode(1), q.Base.Segment(0).ItemNode(1),
 		"/a/orders/tickets/nine/0000000000/" + name, "/a/orders/tickets/items/0/" + name,
 		"/a/orders/tickets/items/0000000000/" + name[1:], "/" + name, "/"} {
-		require.False(t, IsTicket(path), path)
+		_, ok := QueueOfTicket(path)
+		require.False(t, ok, path)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 
+	"github.com/lockstep-go/lockstep/internal/joblayout"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
@@ -23,30 +24,26 @@ const (
 	Service          // an instance of it
 )
 
-// paths are the paths of ephemeral nodes of queues, schedulers and barriers, with the path of the recipe.
-var paths = map[Recipe]*regexp.Regexp{
-	Writer:    regexp.MustCompile(`^(.+)/writers/[0-9a-f-]{36}/[0-9a-f]+$`),
-	Scheduler: regexp.MustCompile(`^(.+)/(?:members/[0-9a-f]{8}-[0-9a-f]+|jobs/[^/]+/run-\d+)$`),
-	Barrier:   regexp.MustCompile(`^(.+)/in-[0-9a-f-]{36}/m-\d{10}$`),
-}
+// barrierMember matches the paths of members of double barriers.
+var barrierMember = regexp.MustCompile(`^(.+)/in-[0-9a-f-]{36}/m-[0-9]{10}$`)
 
-// Of tells which recipe the node of a report belongs to, and the recipe's path. Package locks reports
-// such a node as a claim: the servers do not know what an ephemeral node is for.
+// Of tells which recipe the node of a report belongs to, and the recipe's path. Package locks
+// reports such a node as a claim: the servers do not know what an ephemeral node is for.
 func Of(r locks.Report) (Recipe, string) {
 	if r.Kind != locks.ClaimLock {
 		return None, ""
 	}
-	if queuelayout.IsTicket(r.Path) {
-		queue := r.Path
-		for range 4 { // tickets, chain, segment, ticket
-			queue, _ = znode.Split(queue)
-		}
+	if queue, ok := queuelayout.QueueOfTicket(r.Path); ok {
 		return Queue, queue
 	}
-	for recipe, pattern := range paths {
-		if found := pattern.FindStringSubmatch(r.Path); found != nil {
-			return recipe, found[1]
-		}
+	if queue, ok := queuelayout.QueueOfWriter(r.Path); ok {
+		return Writer, queue
+	}
+	if scheduler, ok := joblayout.SchedulerOfNode(r.Path); ok {
+		return Scheduler, string(scheduler)
+	}
+	if found := barrierMember.FindStringSubmatch(r.Path); found != nil {
+		return Barrier, found[1]
 	}
 	dir, id := znode.Split(r.Path)
 	_, service := znode.Split(dir)

@@ -36,7 +36,7 @@ func findJob(ctx context.Context, client *framework.Client, name string) (path, 
 	for _, scheduledAt := range []string{path, dir} {
 		children, _, err := client.Children(ctx, scheduledAt)
 		if err == nil && joblayout.HasLayout(children) {
-			_, err = client.Exists(ctx, znode.Join(scheduledAt, "jobs/"+job))
+			_, err = client.Exists(ctx, joblayout.Scheduler(scheduledAt).Job(job))
 			return scheduledAt, job, err == nil, cli.IgnoreMissing(err)
 		}
 		if cli.IgnoreMissing(err) != nil {

@@ -183,8 +183,8 @@ type serverAnswer struct {
 	err      error
 }
 
-// askServers asks all servers at once: for what they tell by srvr, and by conf and mntr, which servers do not
-// allow by default.
+// askServers asks all servers at once: for what they tell by srvr, and by conf and mntr, which
+// servers do not allow by default.
 func askServers(ctx context.Context, asker fourletter.Asker, servers []string) []serverAnswer {
 	answers := make([]serverAnswer, len(servers))
 	var asking sync.WaitGroup

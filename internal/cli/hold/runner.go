@@ -103,8 +103,8 @@ func (r *Runner) killGrace(t time.Duration) (time.Duration, error) {
 			time.Duration(r.killAfter), t, (t / 3).Truncate(time.Millisecond))
 }
 
-// passSignals returns the signals that are to be passed on, until stop is called. It records a signal
-// that ends this program before it passes it on.
+// passSignals returns the signals that are to be passed on, until stop is called. It records a
+// signal that ends this program before it passes it on.
 func (r *Runner) passSignals() (passed <-chan os.Signal, stop func()) {
 	received, pass := make(chan os.Signal, 8), make(chan os.Signal, 8)
 	ending := cli.EndingSignals()
@@ -138,8 +138,8 @@ func (r *Runner) passSignals() (passed <-chan os.Signal, stop func()) {
 }
 
 // RunCommand runs the command under a grant and returns its exit code. held is done when the grant
-// has ended. The error wraps procguard.ErrHoldLost if the grant was lost first; the command has ended
-// then.
+// has ended. The error wraps procguard.ErrHoldLost if the grant was lost first; the command has
+// ended then.
 func (r *Runner) RunCommand(ctx, held context.Context, token int64, env ...string) (int, error) {
 	signals, stop := r.passSignals()
 	defer stop()

@@ -185,39 +185,32 @@ func newQueuePeek(streams *cli.Streams) *cobra.Command {
 
 func newQueueDead(streams *cli.Streams) *cobra.Command {
 	q := &queueCommand{}
-	var requeue, purge bool
+	var purge bool
 	cmd := &cobra.Command{
 		Use:   "dead NAME [flags]",
-		Short: "List a queue's dead letters, or put them back",
+		Short: "List a queue's dead letters, or remove them",
 		Long: `List the dead letters: items that have failed --max-attempts of "lockstep queue take", have expired, or
 could not be decoded by a program. A line has the node, the number of attempts, the last error, quoted, and
-the item, quoted if it has unprintable characters; --json has its exact bytes.`,
-		Example: `  lockstep queue dead mails
-  lockstep queue dead mails --requeue      put all at the end of the queue again`,
-		Args: cli.CheckNameAlone,
+the item, quoted if it has unprintable characters; --json has its exact bytes. "lockstep queue requeue" puts
+dead letters into the queue again.`,
+		Example: "  lockstep queue dead mails",
+		Args:    cli.CheckNameAlone,
 		RunE: cli.WithExitCodes(func(cmd *cobra.Command, args []string) error {
 			return q.useQueue(cmd, args[0], nil, func(ctx context.Context, client *framework.Client) error {
 				if err := q.requireQueue(ctx, client); err != nil {
 					return err
 				}
-				return q.handleDeadLetters(ctx, requeue, purge)
+				return q.handleDeadLetters(ctx, purge)
 			})
 		}),
 	}
 	q.ConnectionFlags.AddConnectionFlags(streams, cmd)
-	cmd.Flags().BoolVar(&requeue, "requeue", false, "put all at the end of the queue again")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove all")
-	cmd.MarkFlagsMutuallyExclusive("requeue", "purge")
 	return cmd
 }
 
-func (q *queueCommand) handleDeadLetters(ctx context.Context, requeue, purge bool) error {
-	switch {
-	case requeue:
-		n, err := q.queue.Requeue(ctx)
-		q.PrintNotice("put %s into %s again", cli.FormatNumber(n, "dead letter"), q.path)
-		return err
-	case purge:
+func (q *queueCommand) handleDeadLetters(ctx context.Context, purge bool) error {
+	if purge {
 		n, err := q.queue.PurgeDead(ctx)
 		q.PrintNotice("removed %s from %s", cli.FormatNumber(n, "dead letter"), q.path)
 		return err

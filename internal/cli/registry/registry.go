@@ -185,7 +185,8 @@ callers notice.`,
 
 func newDisable(streams *cli.Streams) *cobra.Command {
 	reason := ""
-	cmd := changeCommand(streams, "disable", "Keep calls away from an instance", `Keep calls away from an instance of a service. The instance stays registered. It stays disabled when
+	cmd := changeCommand(streams, "disable", "Keep calls away from an instance",
+		`Keep calls away from an instance of a service. The instance stays registered. It stays disabled when
 its session is lost, until its process ends.`, "  lockstep disable billing 4f1c --reason debugging",
 		func(ctx context.Context, r *registry.Registry, service, id string) error {
 			return r.Disable(ctx, service, id, reason)

@@ -1,4 +1,5 @@
-// Package top has the subcommand that shows locks, elections, jobs, queues and workflows as they change.
+// Package top has the subcommand that shows locks, elections, jobs, queues and workflows as they
+// change.
 package top
 
 import (

@@ -161,6 +161,8 @@ func TestWideLinesAreFound(t *testing.T) {
 		"func f() {\n\tvar " + long[12:] + " int\n}\n":          false,
 		"func f() {\n\tvar " + long[11:] + " int\n}\n":          true,
 		"// " + long + "\n":                                     true,
+		"// " + long[:MostCommentColumns-3] + "\n":              false,
+		"// " + long[:MostCommentColumns-2] + "\n":              true,
 		"//\t<path>/" + long + "\n":                             false,
 		"var a = `" + long + "\n" + long + "`\n":                false,
 		"var a = \"" + long + "\"\n":                            false,

@@ -171,7 +171,7 @@ var arrows = map[string][]string{
 	"internal/terminal":         nil,
 	"internal/testkit/testproc": nil,
 	"internal/zksetting":        {"framework", "internal/zkserver", "zktest"},
-	"internal/recipenode":       {"internal/queuelayout", "internal/znode", "locks"},
+	"internal/recipenode":       {"internal/joblayout", "internal/queuelayout", "internal/znode", "locks"},
 	"internal/survey": with(forRecipes, "internal/joblayout", "internal/queuelayout", "locks", "scheduler", "queue",
 		"workflow", "barrier"),
 	"internal/unused": {"framework", "internal/failure", "internal/joblayout", "internal/queuelayout",

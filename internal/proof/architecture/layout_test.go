@@ -9,12 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// queueNames are string literals with names of a queue's nodes.
-var queueNames = regexp.MustCompile("[\"`/](tickets|lanes|redo|cancels|places)[\"`/]|\"(i-|t-)\"")
+// layoutNames are string literals with names of nodes, by the package that alone has them.
+var layoutNames = map[string]*regexp.Regexp{
+	"internal/queuelayout": regexp.MustCompile("[\"`/](tickets|lanes|redo|cancels|places)[\"`/]|\"(i-|t-)\""),
+	"internal/joblayout":   regexp.MustCompile("\"(past-|run-|jobs/)|/jobs/[^a-z]*(run|past)-"),
+}
 
-// TestQueueLayoutIsKnownInOnePackage: whoever needs the name of a queue's node asks
-// internal/queuelayout.
-func TestQueueLayoutIsKnownInOnePackage(t *testing.T) {
+// TestALayoutIsKnownInOnePackage: whoever needs the name of a queue's or a scheduler's node asks
+// that package.
+func TestALayoutIsKnownInOnePackage(t *testing.T) {
+	for layout, names := range layoutNames {
+		requireOnlyIn(t, layout, names)
+	}
+}
+
+func requireOnlyIn(t *testing.T, layout string, names *regexp.Regexp) {
+	t.Helper()
 	const root = "../../.."
 	files, err := loadModule()
 	require.NoError(t, err)
@@ -27,9 +37,9 @@ func TestQueueLayoutIsKnownInOnePackage(t *testing.T) {
 		require.NoError(t, err)
 		for line := range strings.Lines(string(source)) {
 			code, _, _ := strings.Cut(line, "//")
-			if name := queueNames.FindString(code); name != "" {
+			if name := names.FindString(code); name != "" {
 				found++
-				require.Equal(t, "internal/queuelayout", f.Dir(), "%s: %s: %s", f.Path, name, line)
+				require.Equal(t, layout, f.Dir(), "%s: %s: %s", f.Path, name, line)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type File struct {
 	Path      string // from the module's root, with slashes
 	Imports   []string
 	Lines     int
-	Wide      []int // the lines that are wider than MostColumns and could be broken
+	Wide      []int // the lines that are too wide and could be broken
 	Functions []Function
 }
 
@@ -98,9 +98,9 @@ func load(module fs.FS, name string) (File, error) {
 // hard to find.
 const longString = 60
 
-// wideLines returns the numbers of the lines that are wider than MostColumns, a tab taken as four
-// columns. It leaves out lines of raw strings, lines that a long string makes too wide,
-// preformatted comments, the output of examples, and directives.
+// wideLines returns the numbers of the lines that are wider than MostColumns, or as comments than
+// MostCommentColumns, a tab taken as four columns. It leaves out lines of raw strings, lines that a
+// long string makes too wide, preformatted comments, the output of examples, and directives.
 func wideLines(source []byte) (wide []int) {
 	set := token.NewFileSet()
 	file := set.AddFile("", set.Base(), len(source))
@@ -127,8 +127,12 @@ func wideLines(source []byte) (wide []int) {
 	number := 0
 	for line := range strings.Lines(string(source)) {
 		number++
+		most := MostColumns
+		if strings.HasPrefix(strings.TrimSpace(line), "// ") {
+			most = MostCommentColumns
+		}
 		columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) + 3*strings.Count(line, "\t")
-		if columns > MostColumns && !fixed[number] {
+		if columns > most && !fixed[number] {
 			wide = append(wide, number)
 		}
 	}
