@@ -139,9 +139,9 @@ func (s *ensembleRun) injectFaults() {
 	require.NoError(s.t, s.Await(context.Background()))
 }
 
-// awaitProgress waits until more than so many items are acknowledged, or all are. All faults mend by
-// themselves, so this comes. On a busy machine, faults that do not wait come faster than the consumers
-// that they replace can connect, and the run does not end.
+// awaitProgress waits until more than so many items are acknowledged, or all are. All faults mend
+// by themselves, so this comes. On a busy machine, faults that do not wait come faster than the
+// consumers that they replace can connect, and the run does not end.
 func (s *ensembleRun) awaitProgress(before int) {
 	for end := time.Now().Add(siegePatience); time.Now().Before(end) &&
 		s.t.Context().Err() == nil; pause(s.t.Context(), 20*time.Millisecond) {

@@ -24,8 +24,8 @@ var (
 	MakeThumbnail = queue.NewKind("thumbnail", codec.JSON[Thumbnail]())
 )
 
-// newTasks makes the queue for all of them. A task is tried five times, after pauses that rise from a
-// second to a minute. Then it is a dead letter.
+// newTasks makes the queue for all of them. A task is tried five times, after pauses that rise from
+// a second to a minute. Then it is a dead letter.
 func newTasks(client *framework.Client) *queue.Queue[[]byte] {
 	return queue.New(client, "/shop/tasks", codec.Bytes(), queue.WithMaxAttempts(5),
 		queue.WithRetry(queue.RetryPolicy{Min: time.Second, Max: time.Minute}),

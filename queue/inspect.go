@@ -128,9 +128,9 @@ func (q *Queue[T]) DeadLetters(ctx context.Context) iter.Seq2[DeadLetter, error]
 	}
 }
 
-// Requeue puts all dead letters into the queue again, behind the items of the same priority, without
-// their attempts, errors and expiry. Each is moved in one transaction. It returns the number of
-// letters that it has moved. In a bounded queue without room it stops with ErrFull.
+// Requeue puts all dead letters into the queue again, behind the items of the same priority,
+// without their attempts, errors and expiry. Each is moved in one transaction. It returns the
+// number of letters that it has moved. In a bounded queue without room it stops with ErrFull.
 func (q *Queue[T]) Requeue(ctx context.Context) (n int, err error) {
 	return q.requeueLetters(ctx, q.engine.store.deadItems(ctx))
 }

@@ -32,7 +32,7 @@ func (w *writer) failRefused(ctx context.Context, s *framework.Session,
 			continue
 		}
 		answered.Go(func() {
-			_, err := s.Multi(ctx, slices.Concat(probes[i].ops, w.fence.neverOps())...)
+			_, err := s.Multi(ctx, slices.Concat(probes[i].ops, w.marker.neverOps())...)
 			_ = errors.As(err, &refusals[i]) // other errors decide nothing
 		})
 	}

@@ -31,8 +31,8 @@ type writeRequest struct {
 	id       string         // of the item, to be refused as a duplicate; or ""
 
 	// then is called once with the outcome, in the order of the requests, and must not block. The
-	// results are those of ops. They are nil if the reply was lost and the fence has shown that the
-	// request was applied.
+	// results are those of ops. They are nil if the reply was lost and the marker has shown that
+	// the request was applied.
 	then func(results []framework.OpResult, err error)
 
 	size  int
@@ -168,14 +168,14 @@ func failAll(tx *framework.TxError) refusalHandling {
 	return refusalHandling{repair: func(context.Context, *framework.Session) error { return tx }}
 }
 
-// fence finds out for one writer whether a transaction with a lost reply was applied, by the
-// writer's own node, the marker <path>/writers/<uuid>. Each transaction sets the marker at the
-// version that the last one left. After a lost reply, fence sets the marker itself at the version
-// from before: if that succeeds, the transaction was not applied and cannot be applied any more
+// writeMarker is the node <path>/writers/<uuid>, by which one writer finds out whether a
+// transaction with a lost reply was applied. Each transaction sets the marker at the version that
+// the last one left. After a lost reply, wasApplied sets it at the version from before: if that
+// succeeds, the transaction was not applied and cannot be applied any more
 // (docs/adr/0022-one-writer-and-its-marker.md).
-type fence struct {
+type writeMarker struct {
 	store   *store
-	marker  string // its node, or ""
+	node    string // or ""
 	next    string // a marker whose create may have been applied, with a lost reply; or ""
 	version int32  // of the marker
 	count   int64  // transactions so far
@@ -186,49 +186,49 @@ var errMarkerGone = errors.New("the writer's marker is gone")
 
 // isReady reports whether the marker exists, and has a child of this session. The servers remove a
 // marker without children.
-func (f *fence) isReady(s *framework.Session) bool { return f.marker != "" && f.session == s }
+func (m *writeMarker) isReady(s *framework.Session) bool { return m.node != "" && m.session == s }
 
 // makeMarkerWithChild makes the marker and its ephemeral child. It returns errMarkerGone if the
 // servers have removed the marker.
-func (f *fence) makeMarkerWithChild(ctx context.Context, s *framework.Session) error {
-	if f.marker == "" {
-		if err := f.makeMarker(ctx, s); err != nil {
+func (m *writeMarker) makeMarkerWithChild(ctx context.Context, s *framework.Session) error {
+	if m.node == "" {
+		if err := m.makeMarker(ctx, s); err != nil {
 			return err
 		}
 	}
 	asked := time.Now()
-	err := s.Create(ctx, f.childPath(s), nil, framework.Ephemeral)
+	err := s.Create(ctx, m.childPath(s), nil, framework.Ephemeral)
 	if errors.Is(err, framework.ErrNoNode) {
 		return errMarkerGone
 	}
 	if err != nil && !errors.Is(err, framework.ErrNodeExists) {
 		return err
 	}
-	stat, missing := s.Exists(ctx, f.childPath(s))
+	stat, missing := s.Exists(ctx, m.childPath(s))
 	if missing != nil {
 		return missing
 	}
-	if err == nil || !f.store.clock.Known() { // a child that existed may be older than the question
-		f.store.clock.AddStamp(stat.Ctime, asked)
+	if err == nil || !m.store.clock.Known() { // a child that existed may be older than the question
+		m.store.clock.AddStamp(stat.Ctime, asked)
 	}
-	f.session = s
+	m.session = s
 	return nil
 }
 
 // makeMarker makes the marker in a transaction that checks the record: a queue that is being
 // dropped gets no new markers.
-func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
-	writers := f.store.nodes.WritersDir
-	if f.next == "" {
-		f.next = znode.Join(writers, uuid.NewString())
+func (m *writeMarker) makeMarker(ctx context.Context, s *framework.Session) error {
+	writers := m.store.nodes.WritersDir
+	if m.next == "" {
+		m.next = znode.Join(writers, uuid.NewString())
 	}
 	for {
-		record := framework.CheckOp(f.store.nodes.Path, f.store.record().Version)
-		_, err := s.Multi(ctx, record, framework.CreateOp(f.next, nil, framework.Container))
+		record := framework.CheckOp(m.store.nodes.Path, m.store.record().Version)
+		_, err := s.Multi(ctx, record, framework.CreateOp(m.next, nil, framework.Container))
 		var refused *framework.TxError
 		switch {
 		case err == nil, errors.Is(err, framework.ErrNodeExists): // made before; the reply was lost
-			f.marker, f.next, f.version = f.next, "", 0
+			m.node, m.next, m.version = m.next, "", 0
 			return nil
 		case !errors.As(err, &refused) || errors.Is(err, framework.ErrNoAuth):
 			return err
@@ -238,86 +238,86 @@ func (f *fence) makeMarker(ctx context.Context, s *framework.Session) error {
 				continue
 			}
 		}
-		f.store.stale.Store(true)
+		m.store.stale.Store(true)
 		if !recipe.IsConflict(err) {
 			return err
 		}
-		if err := f.store.findOrMake(ctx, s); err != nil {
+		if err := m.store.findOrMake(ctx, s); err != nil {
 			return err
 		}
 	}
 }
 
 // markerOp is the operation of the next transaction that sets the marker.
-func (f *fence) markerOp() framework.Op {
-	return framework.SetOp(f.marker, strconv.AppendInt(nil, f.count+1, 10), f.version)
+func (m *writeMarker) markerOp() framework.Op {
+	return framework.SetOp(m.node, strconv.AppendInt(nil, m.count+1, 10), m.version)
 }
 
 // neverOps are operations that the servers never apply together: they demand two versions of the
 // marker.
-func (f *fence) neverOps() []framework.Op {
-	return []framework.Op{framework.CheckOp(f.marker, 0), framework.CheckOp(f.marker, 1)}
+func (m *writeMarker) neverOps() []framework.Op {
+	return []framework.Op{framework.CheckOp(m.node, 0), framework.CheckOp(m.node, 1)}
 }
 
 // countApplied counts an applied transaction.
-func (f *fence) countApplied() {
-	f.version++
-	f.count++
+func (m *writeMarker) countApplied() {
+	m.version++
+	m.count++
 }
 
 // forgetMarker forgets the marker, which the servers have removed.
-func (f *fence) forgetMarker() { f.marker = "" }
+func (m *writeMarker) forgetMarker() { m.node = "" }
 
 // wasApplied reports whether the last transaction was applied, after its reply was lost. If not, it
 // cannot be applied any more. The error is framework.ErrNoNode if the marker is gone, or says why
 // the outcome remains unknown.
-func (f *fence) wasApplied(ctx context.Context) (applied bool, err error) {
-	err = recipe.OnSession(ctx, f.store.client, func(s *framework.Session) (err error) {
-		applied, err = f.setMarker(ctx, s)
+func (m *writeMarker) wasApplied(ctx context.Context) (applied bool, err error) {
+	err = recipe.OnSession(ctx, m.store.client, func(s *framework.Session) (err error) {
+		applied, err = m.setMarker(ctx, s)
 		return err
 	}, failure.IsTransient)
 	if err == nil && applied {
-		f.count++
+		m.count++
 	}
 	return applied, err
 }
 
-func (f *fence) setMarker(ctx context.Context, s *framework.Session) (applied bool, err error) {
-	data := fmt.Appendf(nil, "%d fence", f.count)
-	stat, err := s.Set(ctx, f.marker, data, f.version)
+func (m *writeMarker) setMarker(ctx context.Context, s *framework.Session) (applied bool, err error) {
+	data := fmt.Appendf(nil, "%d fence", m.count)
+	stat, err := s.Set(ctx, m.node, data, m.version)
 	if err == nil {
-		f.version = stat.Version
+		m.version = stat.Version
 		return false, nil
 	}
 	if !errors.Is(err, framework.ErrBadVersion) {
 		return false, err
 	}
-	found, stat, err := s.Get(ctx, f.marker) // an earlier try may have set the fence, with a lost reply
+	found, stat, err := s.Get(ctx, m.node) // an earlier try may have set it, with a lost reply
 	if err != nil {
 		return false, err
 	}
-	f.version = stat.Version
+	m.version = stat.Version
 	return !bytes.Equal(found, data), nil
 }
 
 // removeMarker removes the marker after the last transaction.
-func (f *fence) removeMarker() {
-	if f.marker == "" || f.session == nil {
+func (m *writeMarker) removeMarker() {
+	if m.node == "" || m.session == nil {
 		return
 	}
-	child := framework.DeleteOp(f.childPath(f.session), framework.AnyVersion)
-	err := f.writeUntilAnswered(child, framework.DeleteOp(f.marker, framework.AnyVersion))
+	child := framework.DeleteOp(m.childPath(m.session), framework.AnyVersion)
+	err := m.writeUntilAnswered(child, framework.DeleteOp(m.node, framework.AnyVersion))
 	if errors.Is(err, framework.ErrNotEmpty) { // a former session has not ended yet; the servers remove the rest then
-		_ = f.writeUntilAnswered(child)
+		_ = m.writeUntilAnswered(child)
 	} // else the servers remove both after the session
-	f.marker = ""
+	m.node = ""
 }
 
 // writeUntilAnswered writes until the servers have answered, or the session has ended.
-func (f *fence) writeUntilAnswered(ops ...framework.Op) error {
-	ctx, back := f.session.Context(), recipe.NewBackoff(f.store.client)
+func (m *writeMarker) writeUntilAnswered(ops ...framework.Op) error {
+	ctx, back := m.session.Context(), recipe.NewBackoff(m.store.client)
 	for {
-		_, err := f.session.Multi(ctx, ops...)
+		_, err := m.session.Multi(ctx, ops...)
 		if !errors.Is(err, framework.ErrSuspended) || back.Pause(ctx) != nil {
 			return err
 		}
@@ -325,6 +325,6 @@ func (f *fence) writeUntilAnswered(ops ...framework.Op) error {
 }
 
 // childPath is the marker's child of a session.
-func (f *fence) childPath(s *framework.Session) string {
-	return znode.Join(f.marker, strconv.FormatInt(int64(s.ID()), 16))
+func (m *writeMarker) childPath(s *framework.Session) string {
+	return znode.Join(m.node, strconv.FormatInt(int64(s.ID()), 16))
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // writer sends all that a Queue writes, one transaction at a time. All requests that came in during
-// a transaction share the next one. The fence finds out whether a transaction was applied if its
+// a transaction share the next one. The marker shows whether a transaction was applied if its
 // reply was lost.
 type writer struct {
 	writerConfig
@@ -26,7 +26,7 @@ type writer struct {
 	running bool
 
 	// Used only by the goroutine that writes.
-	fence    fence
+	marker   writeMarker
 	appender segmentAppender
 	room     capacityCounter
 	ids      dedupBuckets
@@ -43,7 +43,7 @@ type writerConfig struct {
 }
 
 func newWriter(c writerConfig) *writer {
-	return &writer{writerConfig: c, fence: fence{store: c.store}, appender: newAppender(c.store, c.segmentSize),
+	return &writer{writerConfig: c, marker: writeMarker{store: c.store}, appender: newAppender(c.store, c.segmentSize),
 		room: capacityCounter{store: c.store}, ids: dedupBuckets{store: c.store, tasks: c.tasks, openCtx: c.openCtx}}
 }
 
@@ -108,9 +108,9 @@ func (w *writer) writeAndWait(ctx context.Context, r *writeRequest) ([]framework
 	}
 }
 
-// withdrawRequest takes a request back, and frees its memory unless the writer has taken the request
-// into a batch, whose operations it reads. It returns false if the request is on its way, or has an
-// outcome.
+// withdrawRequest takes a request back, and frees its memory unless the writer has taken the
+// request into a batch, whose operations it reads. It returns false if the request is on its way,
+// or has an outcome.
 func (w *writer) withdrawRequest(r *writeRequest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,8 +214,8 @@ func (w *writer) makeQueueAndMarker(ctx context.Context, s *framework.Session) e
 	if err := w.store.findOrMake(ctx, s); err != nil {
 		return err
 	}
-	for !w.fence.isReady(s) {
-		err := w.fence.makeMarkerWithChild(ctx, s)
+	for !w.marker.isReady(s) {
+		err := w.marker.makeMarkerWithChild(ctx, s)
 		if errors.Is(err, errMarkerGone) {
 			w.forgetQueue()
 			err = w.store.findOrMake(ctx, s)
@@ -243,7 +243,7 @@ func (w *writer) sendTransaction(ctx context.Context, s *framework.Session,
 	switch {
 	case err == nil:
 		w.store.clock.AddStamp(results[0].Stat.Mtime, asked)
-		w.fence.countApplied()
+		w.marker.countApplied()
 		if n := itemsAdded(requests); n > 0 {
 			w.room.countUsed(n)
 		}
@@ -295,7 +295,7 @@ func (w *writer) admitRequests(ctx context.Context, s *framework.Session,
 	if !w.isBounded() || itemsAdded(requests) == 0 {
 		return requests, nil
 	}
-	fits, err := w.room.reserveFor(ctx, s, w.fence.marker, requests, w.putsWait())
+	fits, err := w.room.reserveFor(ctx, s, w.marker.node, requests, w.putsWait())
 	if err != nil {
 		return requests, err
 	}
@@ -310,7 +310,7 @@ func (w *writer) remembersIDs() bool { return w.store.record().Dedup > 0 }
 // then the requests in order.
 func (w *writer) assembleTransaction(requests []*writeRequest) *transaction {
 	t := &transaction{}
-	t.addOp(w.fence.markerOp(), func(tx *framework.TxError) refusalHandling {
+	t.addOp(w.marker.markerOp(), func(tx *framework.TxError) refusalHandling {
 		if errors.Is(tx.Err, framework.ErrNoNode) || errors.Is(tx.Err, framework.ErrBadVersion) {
 			return refusalHandling{repair: func(context.Context,
 				*framework.Session) error {
@@ -374,7 +374,7 @@ func (w *writer) addConditions(t *transaction, r *writeRequest) {
 // requests to send again.
 func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost error) (toResend []*writeRequest) {
 	w.room.known = false
-	applied, err := w.fence.wasApplied(ctx)
+	applied, err := w.marker.wasApplied(ctx)
 	switch {
 	case err == nil && applied:
 		w.finishAll(requests, nil)
@@ -392,7 +392,7 @@ func (w *writer) resolveLost(ctx context.Context, requests []*writeRequest, lost
 // forgetQueue forgets all that is known of the queue: the servers have removed the marker, maybe
 // with the queue.
 func (w *writer) forgetQueue() {
-	w.fence.forgetMarker()
+	w.marker.forgetMarker()
 	w.appender.forgetSegments()
 	w.room, w.ids = capacityCounter{store: w.store}, dedupBuckets{store: w.store, tasks: w.tasks, openCtx: w.openCtx}
 	w.store.stale.Store(true)
@@ -445,10 +445,10 @@ func (w *writer) finishRequest(r *writeRequest, results []framework.OpResult, er
 
 // removeOwnNodes gives back unused places and removes the marker, after the last request.
 func (w *writer) removeOwnNodes() {
-	if w.fence.session != nil && w.fence.marker != "" {
-		w.room.returnUnused(w.fence.session)
+	if w.marker.session != nil && w.marker.node != "" {
+		w.room.returnUnused(w.marker.session)
 	}
-	w.fence.removeMarker()
+	w.marker.removeMarker()
 }
 
 // readClock sends an empty request: the stamp of its transaction tells the ensemble's time.

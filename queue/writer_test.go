@@ -40,14 +40,14 @@ func TestFenceIsDistinctFromTransaction(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		_, wr, s := w.written()
 		for range 3 {
-			applied, err := wr.fence.setMarker(t.Context(), s)
+			applied, err := wr.marker.setMarker(t.Context(), s)
 			require.NoError(t, err)
 			require.False(t, applied)
-			wr.fence.version-- // as it was before its reply
+			wr.marker.version-- // as it was before its reply
 		}
-		_, err := s.Multi(t.Context(), framework.SetOp(wr.fence.marker, []byte("4"), wr.fence.version+1))
+		_, err := s.Multi(t.Context(), framework.SetOp(wr.marker.node, []byte("4"), wr.marker.version+1))
 		require.NoError(t, err)
-		applied, err := wr.fence.setMarker(t.Context(), s)
+		applied, err := wr.marker.setMarker(t.Context(), s)
 		require.NoError(t, err)
 		require.True(t, applied)
 	})
@@ -57,7 +57,7 @@ func TestTransactionBeforeFenceIsRefused(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, wr, s := w.written()
 		late := wr.assembleTransaction([]*writeRequest{m.putRequest(1, 0)})
-		_, err := wr.fence.setMarker(t.Context(), s)
+		_, err := wr.marker.setMarker(t.Context(), s)
 		require.NoError(t, err)
 		_, err = s.Multi(t.Context(), late.ops...)
 		require.ErrorIs(t, err, framework.ErrBadVersion)
@@ -68,8 +68,8 @@ func TestTransactionBeforeFenceIsRefused(t *testing.T) {
 func (m *member) removeMarker(s *framework.Session) {
 	m.t.Helper()
 	wr := m.engine.writer
-	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.childPath(s), framework.AnyVersion))
-	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.fence.marker, framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.marker.childPath(s), framework.AnyVersion))
+	require.NoError(m.t, m.client.Delete(m.t.Context(), wr.marker.node, framework.AnyVersion))
 }
 
 func TestOutcomeIsUnknownWithoutMarker(t *testing.T) {
