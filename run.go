@@ -18,8 +18,8 @@ import (
 // Run runs a service: it starts the client, runs the parts, and serves their health, until ctx
 // ends, a signal comes, a part fails, or the functions of Go and Lead have all returned. Then it
 // stops the parts in order, closes the client, and returns. The client is one of framework.New, so
-// that nothing waits for the servers before Run does, or, in tests, one that is connected, such as a
-// zktest.Member's; Run closes it in any case.
+// that nothing waits for the servers before Run does, or, in tests, one that is connected, such as
+// a zktest.Member's; Run closes it in any case.
 //
 // Start: all parts start at once, registrations when the others have started. Run does not fail
 // while the servers are away: it goes on trying, and the service is live and not ready. A part that
@@ -34,10 +34,10 @@ import (
 // and the stop goes on.
 //
 // Run returns nil if all parts have ended without an error, in time. Otherwise its error joins a
-// *PartError for each part that has failed (of a panic it wraps framework.ErrPanic), an error that wraps
-// framework.ErrUnfinished for each that has not ended in time, and that of Client.Close. The error
-// of bad input wraps framework.ErrInvalid; then nothing was started. When Run returns, no function
-// of a part runs, unless the error wraps framework.ErrUnfinished.
+// *PartError for each part that has failed (of a panic it wraps framework.ErrPanic), an error that
+// wraps framework.ErrUnfinished for each that has not ended in time, and that of Client.Close. The
+// error of bad input wraps framework.ErrInvalid; then nothing was started. When Run returns, no
+// function of a part runs, unless the error wraps framework.ErrUnfinished.
 func Run(ctx context.Context, client *framework.Client, parts []Part, opts ...Option) error {
 	if client == nil {
 		return fmt.Errorf("%w: the client is nil", errInvalid)

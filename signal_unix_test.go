@@ -57,8 +57,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestProbesAtSIGTERM: from the signal on the service is not ready, and it is live until its work has
-// ended.
+// TestProbesAtSIGTERM: from the signal on the service is not ready, and it is live until its work
+// has ended.
 func TestProbesAtSIGTERM(t *testing.T) {
 	zk := zktest.Start(t)
 	address, err := zk.ListenTCP("127.0.0.1:0")

@@ -104,10 +104,10 @@ func (r *Round) endContext() (again bool, err error) {
 
 // lockstepLeaver leaves a double barrier of Lockstep's layout.
 type lockstepLeaver struct {
-	b    *storedBarrier
-	s    *framework.Session
-	node string
-	st   barrierState // of the round
+	b     *storedBarrier
+	s     *framework.Session
+	node  string
+	state barrierState // of the round
 }
 
 // removeNode deletes the node, and ends the round if no other member is left. The same transaction
@@ -118,11 +118,11 @@ func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 	defer cancel()
 	for {
 		rs, err := d.s.Multi(ctx, framework.DeleteOp(d.node, framework.AnyVersion),
-			framework.SetOp(d.st.in, nil, framework.AnyVersion))
+			framework.SetOp(d.state.in, nil, framework.AnyVersion))
 		switch {
 		case err == nil && rs[1].Stat.NumChildren == 0:
 			// if that fails, waitForOthers finds the round without members, and ends it
-			_ = d.b.endRound(ctx, d.s, d.st)
+			_ = d.b.endRound(ctx, d.s, d.state)
 			return nil
 		case err == nil, errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrSessionLost):
 			return nil // gone
@@ -136,7 +136,7 @@ func (d *lockstepLeaver) removeNode(ctx context.Context) error {
 
 // waitForOthers waits for the end of the round, on session after session.
 func (d *lockstepLeaver) waitForOthers(ctx context.Context) error {
-	if d.b.hasSeenRoundEnd(d.st) {
+	if d.b.hasSeenRoundEnd(d.state) {
 		return nil
 	}
 	return recipe.OnSession(ctx, d.b.client, func(s *framework.Session) error {
@@ -165,11 +165,11 @@ func (d *lockstepLeaver) waitForRoundEnd(ctx context.Context, s *framework.Sessi
 		return err
 	}
 	defer w.Stop()
-	if over := d.st.afterEnd(); over.equals(seen) {
+	if over := d.state.afterEnd(); over.equals(seen) {
 		d.b.cacheState(over)
 		return nil
 	}
-	if seen.czxid != d.st.czxid || seen.phase-d.st.phase > 0 {
+	if seen.czxid != d.state.czxid || seen.phase-d.state.phase > 0 {
 		return nil
 	}
 	t := time.NewTimer(deadMemberCheckDelay)
@@ -180,11 +180,11 @@ func (d *lockstepLeaver) waitForRoundEnd(ctx context.Context, s *framework.Sessi
 		return err
 	case source == recipe.FromTimer:
 		return d.endRoundIfEmpty(ctx, s, w, seen)
-	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.st.phase:
+	case event.Kind != framework.NodeChanged || seen.staleWatch || seen.phase != d.state.phase:
 		// the event may be that of an earlier change
 		return recipe.ErrAgain
 	}
-	d.b.cacheState(d.st.afterEnd())
+	d.b.cacheState(d.state.afterEnd())
 	return nil
 }
 
@@ -196,7 +196,7 @@ func (d *lockstepLeaver) endRoundIfEmpty(ctx context.Context, s *framework.Sessi
 	if err != nil {
 		return err
 	}
-	if state.phase != d.st.phase {
+	if state.phase != d.state.phase {
 		return recipe.ErrAgain
 	}
 	rest, _, err := d.b.listInside(ctx, s, state)

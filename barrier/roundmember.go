@@ -168,8 +168,8 @@ func (m *roundMember) deleteNodeAtPhase(ctx context.Context, s *framework.Sessio
 	return err
 }
 
-// removeFormerNode removes the node of a lost session, which may exist for a while after the loss. It
-// fails if a round may have begun with the node.
+// removeFormerNode removes the node of a lost session, which may exist for a while after the loss.
+// It fails if a round may have begun with the node.
 func (m *roundMember) removeFormerNode(ctx context.Context, s *framework.Session) error {
 	if m.mayExist {
 		if err := m.findOrphan(ctx, s); err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// joins is J: -c clients, whose sessions are open already, join the line of one lock at once, behind a
-// holder. It reports how long it takes until all are in line, the requests and the bytes of answers
-// for each of them, also in -t after that, and whether the holder has kept its lease until then.
+// joins is J: -c clients, whose sessions are open already, join the line of one lock at once,
+// behind a holder. It reports how long it takes until all are in line, the requests and the bytes
+// of answers for each of them, also in -t after that, and whether the holder has kept its lease
+// until then.
 func joins(s settings) error {
 	n := orDefault(s.c, 1000)
 	if s.sent == nil {

@@ -46,8 +46,8 @@ func (t traffic) plus(more traffic) traffic {
 	return sum
 }
 
-// requestCounter counts requests by operation when they are sent, and the bytes of their answers. A nil
-// counter does not count.
+// requestCounter counts requests by operation when they are sent, and the bytes of their answers. A
+// nil counter does not count.
 type requestCounter struct {
 	mu       sync.Mutex
 	counts   map[string]int

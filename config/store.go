@@ -46,14 +46,7 @@ func (s valueStore) writeValue(ctx context.Context, w *pendingWrite) error {
 }
 
 func (s valueStore) tryWrite(ctx context.Context, session *framework.Session, w *pendingWrite) error {
-	if err := session.Sync(ctx, s.path); err != nil {
-		return err
-	}
-	now, err := s.readValue(ctx, session)
-	if err != nil {
-		return err
-	}
-	names, err := s.recordNames(ctx, session)
+	now, names, err := s.readLatest(ctx, session)
 	if err != nil {
 		return err
 	}
@@ -174,6 +167,18 @@ func (s valueStore) wasApplied(ctx context.Context, session *framework.Session, 
 	return false, nil
 }
 
+// readLatest reads the node and lists the records, oldest first, after a sync.
+func (s valueStore) readLatest(ctx context.Context, session *framework.Session) (now framework.NodeValue,
+	names []string, err error) {
+	if err = session.Sync(ctx, s.path); err == nil {
+		now, err = s.readValue(ctx, session)
+	}
+	if err == nil {
+		names, err = s.recordNames(ctx, session)
+	}
+	return now, names, err
+}
+
 // readValue reads the node. For a missing node it returns a value that does not exist, and no
 // error.
 func (s valueStore) readValue(ctx context.Context, session *framework.Session) (framework.NodeValue, error) {
@@ -205,14 +210,7 @@ func newestOf(names []string) string {
 // readHistory reads the records, newest first.
 func (s valueStore) readHistory(ctx context.Context) (records []Record, err error) {
 	err = recipe.OnSession(ctx, s.client, func(session *framework.Session) error {
-		if err := session.Sync(ctx, s.path); err != nil {
-			return err
-		}
-		now, err := s.readValue(ctx, session)
-		if err != nil {
-			return err
-		}
-		names, err := s.recordNames(ctx, session)
+		now, names, err := s.readLatest(ctx, session)
 		if err != nil {
 			return err
 		}

@@ -309,16 +309,16 @@ type Status struct {
 
 // Status reports how the client is connected, or why it is not. It sends no request.
 func (c *Client) Status() Status {
-	st := Status{Servers: c.servers.lastFailures(), Requests: c.sent.Load()}
+	status := Status{Servers: c.servers.lastFailures(), Requests: c.sent.Load()}
 	c.mu.Lock()
-	st.Cause = c.cause
+	status.Cause = c.cause
 	c.mu.Unlock()
 	if s, _ := c.currentSession(); s != nil {
-		st.LeaseRemaining = s.LeaseRemaining()
-		st.State, st.Epoch, st.SessionID, st.EphemeralBytes = s.State(), s.Epoch(), s.ID(), s.owned.totalBytes()
-		st.Awake = s.isAwake()
+		status.State, status.Epoch, status.SessionID = s.State(), s.Epoch(), s.ID()
+		status.LeaseRemaining, status.EphemeralBytes = s.LeaseRemaining(), s.owned.totalBytes()
+		status.Awake = s.isAwake()
 	}
-	return st
+	return status
 }
 
 // recordState publishes a change of the present session, and keeps its cause for Status.

@@ -88,8 +88,8 @@ type Config struct {
 	ACL, ParentACL []ACL
 	// TLS, when not nil, encrypts the connections. ServerName defaults to each server's host.
 	TLS *tls.Config
-	// Identity names this client to others, in the data of its nodes, as UTF-8: U+FFFD replaces other
-	// bytes. Default host name and pid.
+	// Identity names this client to others, in the data of its nodes, as UTF-8: U+FFFD replaces
+	// other bytes. Default host name and pid.
 	Identity string
 }
 

@@ -51,8 +51,8 @@ func (h *heartbeats) beginConnection() error {
 }
 
 // keepProving sends heartbeats while the session is awake, until the connection is lost or the
-// session has ended. A proof that is overdue ends the connection, unless nothing is at stake and the
-// servers are only slow: then the session falls asleep
+// session has ended. A proof that is overdue ends the connection, unless nothing is at stake and
+// the servers are only slow: then the session falls asleep
 // (docs/adr/0102-slow-servers-are-not-left-without-need.md).
 func (h *heartbeats) keepProving() error {
 	for {

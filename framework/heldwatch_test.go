@@ -131,8 +131,8 @@ func TestAHoldEndsThoughItsNodeIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestAHoldAsksAgainWhoseNodeItIs: another waiter has armed the watch on a node of the same name, and
-// the servers throttle the hold's own request.
+// TestAHoldAsksAgainWhoseNodeItIs: another waiter has armed the watch on a node of the same name,
+// and the servers throttle the hold's own request.
 func TestAHoldAsksAgainWhoseNodeItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

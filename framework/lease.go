@@ -14,8 +14,9 @@ import (
 // ZooKeeper's own sync. When the sync of a heartbeat is acknowledged, the session lives until the
 // *previous* heartbeat's send time + T − margin. The previous heartbeat is the newest that was
 // answered T/4 before this one was due. A pair of pings that was answered T/4 before the heartbeat
-// counts like a previous heartbeat. On a new connection the connect request's send time counts once one
-// write is acknowledged. T is the smallest timeout that the servers have granted to the session.
+// counts like a previous heartbeat. On a new connection the connect request's send time counts once
+// one write is acknowledged. T is the smallest timeout that the servers have granted to the
+// session.
 //
 // Behind an observer master (extraHeartbeats 1) the heartbeat before the previous one counts: the
 // observer's news takes two hops to the leader, and may be a ping interval late on each. Pings do
@@ -99,9 +100,9 @@ func (l *sessionLease) waitOfLease(until time.Duration, pairs []link.PingPair, n
 	return wait
 }
 
-// beginConnection begins a new connection. Heartbeats of earlier connections do not count on it. The
-// servers move a session's expiry to an earlier time when it connects with a smaller timeout, and a
-// lease that stands ends no later than that.
+// beginConnection begins a new connection. Heartbeats of earlier connections do not count on it.
+// The servers move a session's expiry to an earlier time when it connects with a smaller timeout,
+// and a lease that stands ends no later than that.
 func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 	if l.timeout == 0 || timeout < l.timeout {
 		l.timeout = timeout
@@ -113,7 +114,8 @@ func (l *sessionLease) beginConnection(sentAt, timeout time.Duration) {
 	l.forgetHeartbeats()
 }
 
-// writeAcknowledged extends the lease after a heartbeat's write was acknowledged on this connection.
+// writeAcknowledged extends the lease after a heartbeat's write was acknowledged on this
+// connection.
 func (l *sessionLease) writeAcknowledged() {
 	if l.awaitsWrite {
 		l.awaitsWrite = false
@@ -159,8 +161,8 @@ func (l *sessionLease) endFrom(from time.Duration) time.Duration {
 	return from + l.timeout - clockMargin(l.timeout)
 }
 
-// beginFrom begins a lease that counts from the evidence's send time, unless it would have lapsed by
-// now.
+// beginFrom begins a lease that counts from the evidence's send time, unless it would have lapsed
+// by now.
 func (l *sessionLease) beginFrom(evidence leaseEvidence, now time.Duration) {
 	l.awaitsWrite = false
 	if until := l.endFrom(evidence.sentAt); l.until == 0 && now < until {
@@ -176,8 +178,8 @@ func (l *sessionLease) endLease() {
 
 func (l *sessionLease) forgetHeartbeats() { l.latest, l.shifted = l.latest[:0], 0 }
 
-// leaseEvidence is what a lease may begin from: a packet of the present connection that a server has
-// answered.
+// leaseEvidence is what a lease may begin from: a packet of the present connection that a server
+// has answered.
 type leaseEvidence struct {
 	sentAt time.Duration
 	from   time.Duration // the first write is not sent before
@@ -199,8 +201,8 @@ func (l *sessionLease) evidence(pairs []link.PingPair) (all []leaseEvidence) {
 	return append(all, leaseEvidence{sentAt: l.connectSentAt, writes: 1})
 }
 
-// nextEvidence returns what to begin a lease from, and how long to wait before the first write. found
-// is false if no evidence would do. A lease that has just begun must last until its next
+// nextEvidence returns what to begin a lease from, and how long to wait before the first write.
+// found is false if no evidence would do. A lease that has just begun must last until its next
 // heartbeat and the answers to that.
 func (l *sessionLease) nextEvidence(pairs []link.PingPair,
 	now time.Duration) (evidence leaseEvidence, wait time.Duration, found bool) {

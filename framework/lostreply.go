@@ -12,9 +12,9 @@ import (
 var errNotApplied = errors.New("the write was not applied")
 
 // applyOnce applies a write at most once. It repeats a try that was not sent. When a try was sent
-// and the connection was lost, outcomeOf finds out on the next connection, behind a sync, whether the
-// write has happened. outcomeOf returns errNotApplied if it has not happened; then applyOnce tries
-// again. Nodes and changes with a transaction up to seen are older than the try.
+// and the connection was lost, outcomeOf finds out on the next connection, behind a sync, whether
+// the write has happened. outcomeOf returns errNotApplied if it has not happened; then applyOnce
+// tries again. Nodes and changes with a transaction up to seen are older than the try.
 func applyOnce[T any](ctx context.Context, c *caller, try func(a requester) (T, error),
 	outcomeOf func(a requester, seen int64) (T, error)) (T, error) {
 	for {
@@ -48,8 +48,8 @@ func applyOnce[T any](ctx context.Context, c *caller, try func(a requester) (T, 
 // errUndecided says that reading does not show whether a write without an answer has happened.
 var errUndecided = errors.New("the outcome cannot be found out")
 
-// outcomeOfSet finds out whether a set has happened. It has not if the node was not written since the
-// try, or does not have the version or the data that the set would have given it.
+// outcomeOfSet finds out whether a set has happened. It has not if the node was not written since
+// the try, or does not have the version or the data that the set would have given it.
 func outcomeOfSet(a requester, full string, data []byte, version int32, seen int64) (Stat, error) {
 	r, err := a.get(full)
 	switch {
@@ -95,8 +95,9 @@ func outcomeOfDelete(a requester, full string, seen int64) error {
 	return checkUndisturbed(a, full, seen)
 }
 
-// outcomeOfCreate finds out whether a create has happened. A node that is older than the try belongs
-// to another create, and so does a node with other data that was not written since its creation.
+// outcomeOfCreate finds out whether a create has happened. A node that is older than the try
+// belongs to another create, and so does a node with other data that was not written since its
+// creation.
 func outcomeOfCreate(a requester, full string, data []byte, mode Mode, seen int64) error {
 	r, err := a.get(full)
 	switch {

@@ -12,8 +12,8 @@ type Stat struct {
 	// Czxid, Mzxid and Pzxid are the transactions that created the node, changed its data last, and
 	// changed its children last.
 	Czxid, Mzxid, Pzxid int64
-	// Ctime and Mtime are the times of Czxid and Mzxid by the clock of the ensemble's leader. They are
-	// the zero time if that clock was outside the years 1 to 9998.
+	// Ctime and Mtime are the times of Czxid and Mzxid by the clock of the ensemble's leader. They
+	// are the zero time if that clock was outside the years 1 to 9998.
 	Ctime, Mtime time.Time
 	// Version, Cversion and Aversion count changes of the data, the children and the ACL.
 	Version, Cversion, Aversion int32

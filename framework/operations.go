@@ -198,8 +198,8 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, mode Mod
 type createKey struct{ full string }
 
 // lockCreate lets one call of Create at a time create an ephemeral node of this session at a path,
-// so that a lost reply is not mistaken for the node of another call. The caller calls unlock when the
-// outcome is known, or will not be.
+// so that a lost reply is not mistaken for the node of another call. The caller calls unlock when
+// the outcome is known, or will not be.
 func (s *Session) lockCreate(ctx context.Context, full string) (unlock func(), err error) {
 	key := createKey{full}
 	locked := s.shared.share(key, func() any { return make(chan struct{}, 1) }).(chan struct{})

@@ -353,8 +353,8 @@ func (s *Session) countAnswer(op wire.Op, r link.Reply) {
 	s.setup.measures.countRequest(op, r)
 }
 
-// noteSuspension records when the connection was lost.
-func (s *Session) noteSuspension() {
+// recordSuspension records when the connection was lost.
+func (s *Session) recordSuspension() {
 	now := s.setup.clock.Now()
 	s.mu.Lock()
 	s.suspendedSince = now

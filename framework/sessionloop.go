@@ -85,7 +85,7 @@ func (s *Session) giveUpConnection(conn *link.Connection, cause error) sessionPh
 		return phaseEnded
 	}
 	if s.State() == Connected {
-		s.noteSuspension()
+		s.recordSuspension()
 		s.enterState(Suspended, fmt.Errorf("%s: %w", conn.Server, cause))
 	}
 	return phaseWaiting

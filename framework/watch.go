@@ -295,8 +295,8 @@ func (e *watchEntry) setNoWatch(err error) bool {
 	return err != nil && !(e.key.kind == watchExists && errors.Is(err, ErrNoNode))
 }
 
-// recordOutcome records the outcome of a request for the watch. If it has set no watch, waiters that
-// have joined meanwhile get an event that says so. After a lost connection they get the event
+// recordOutcome records the outcome of a request for the watch. If it has set no watch, waiters
+// that have joined meanwhile get an event that says so. After a lost connection they get the event
 // Reconnected on the next one instead.
 func (e *watchEntry) recordOutcome(err error) {
 	e.watches.mu.Lock()

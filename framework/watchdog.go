@@ -46,14 +46,14 @@ func newWatchdogFeed(cfg Config, dial DialFunc, clock clock.Clock, log *slog.Log
 	}
 	f := &watchdogFeed{watchdog.NewKeeper(access, log), clock}
 	if secured != nil {
-		dial = f.noteAuthorities(dial)
+		dial = f.keepAuthorities(dial)
 	}
 	return f, dial, nil
 }
 
-// noteAuthorities hands the authorities that verify the servers to the watchdog. It takes them from
+// keepAuthorities hands the authorities that verify the servers to the watchdog. It takes them from
 // connections, since a certificate pool cannot be read.
-func (f *watchdogFeed) noteAuthorities(dial DialFunc) DialFunc {
+func (f *watchdogFeed) keepAuthorities(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if secured, ok := conn.(*tls.Conn); ok && err == nil {

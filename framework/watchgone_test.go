@@ -100,8 +100,8 @@ func (c *hookedContext) Err() error {
 	return nil
 }
 
-// TestReadThatIsNotSentLeavesNoWatch: a wait for a missing node ends while somebody else is about to
-// ask for the node's data, and gives up.
+// TestReadThatIsNotSentLeavesNoWatch: a wait for a missing node ends while somebody else is about
+// to ask for the node's data, and gives up.
 func TestReadThatIsNotSentLeavesNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)
@@ -150,8 +150,8 @@ func TestAnswerBehindEventLeavesNoWatch(t *testing.T) {
 }
 
 // TestThrottledReadBehindAnEventLeavesNoWatch: the event of a watch that was there before ends a
-// wait before the wait's answer comes. The servers throttle the request of another wait, which began
-// in between.
+// wait before the wait's answer comes. The servers throttle the request of another wait, which
+// began in between.
 func TestThrottledReadBehindAnEventLeavesNoWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, zk := t.Context(), zktest.Start(t)

@@ -12,8 +12,9 @@ import (
 	"github.com/lockstep-go/lockstep/internal/link"
 )
 
-// zkConn is go-zookeeper's connection, kept to one session by a link.Transport. The library connects,
-// and opens and closes the session; requests, pings and watch events go past it, see internal/link.
+// zkConn is go-zookeeper's connection, kept to one session by a link.Transport. The library
+// connects, and opens and closes the session; requests, pings and watch events go past it, see
+// internal/link.
 type zkConn struct {
 	conn *zk.Conn
 	gone chan struct{} // closed when the library's goroutines have ended

@@ -273,8 +273,8 @@ func (c *Counter) failSentLocked(err error) {
 	c.sentBatch, c.transactionUnanswered, c.markerUsable = nil, false, false
 }
 
-// writeOrFindOutcome makes one transaction of all changes that wait. If the former transaction has no
-// answer, it finds out first whether that was applied, and sends its changes again if not. It
+// writeOrFindOutcome makes one transaction of all changes that wait. If the former transaction has
+// no answer, it finds out first whether that was applied, and sends its changes again if not. It
 // returns nil when a transaction's changes have ended.
 func (c *Counter) writeOrFindOutcome(s *framework.Session) error {
 	if c.transactionUnanswered {

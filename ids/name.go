@@ -18,8 +18,8 @@ import (
 type Name struct {
 	// Name is the prefix, followed by a number of ten digits, such as "worker-0000000007".
 	Name string
-	// Path is the path of the name's node. Delete the node when the name is no longer used; MakeName
-	// does not give the name again.
+	// Path is the path of the name's node. Delete the node when the name is no longer used;
+	// MakeName does not give the name again.
 	Path string
 }
 

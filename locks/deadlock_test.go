@@ -33,7 +33,8 @@ func lockUnder(outer *locks.Lease, l locks.Locker) <-chan nested {
 	return done
 }
 
-// isDeadlock requires that a request has failed by a deadlock of these locks, named from its own on.
+// isDeadlock requires that a request has failed by a deadlock of these locks, named from its own
+// on.
 func isDeadlock(t *testing.T, n nested, paths ...string) {
 	t.Helper()
 	require.ErrorIs(t, n.err, locks.ErrDeadlock)
@@ -283,9 +284,9 @@ func TestAllHoldersOfPermitsInADeadlock(t *testing.T) {
 	})
 }
 
-// TestRequestThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since, and
-// stands in line before a request of a deadlock. Its failure would end nothing, though its record is
-// the youngest.
+// TestRequestThatHoldsNothingOfADeadlockDoesNotFail: it was told of a lock that was released since,
+// and stands in line before a request of a deadlock. Its failure would end nothing, though its
+// record is the youngest.
 func TestRequestThatHoldsNothingOfADeadlockDoesNotFail(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		const path = "/locks/s"
@@ -527,8 +528,8 @@ func TestInvalidRecordsAreIgnored(t *testing.T) {
 	})
 }
 
-// TestLostRequestRecordIsCreatedAgain: its answer is lost, somebody deletes it, and the session that
-// asks is lost.
+// TestLostRequestRecordIsCreatedAgain: its answer is lost, somebody deletes it, and the session
+// that asks is lost.
 func TestLostRequestRecordIsCreatedAgain(t *testing.T) {
 	for _, loss := range []string{"answer", "record", "session"} {
 		t.Run(loss, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// crowd is many requests of one client. Half of them hold one lock as readers and ask for a lock that
-// another client holds, and the others hold one lock each and ask for the first.
+// crowd is many requests of one client. Half of them hold one lock as readers and ask for a lock
+// that another client holds, and the others hold one lock each and ask for the first.
 type crowd struct {
 	client *framework.Client
 	leases []*locks.Lease // of the client
@@ -70,8 +70,8 @@ func requestsOf(t *testing.T, w *world, c *framework.Client, during time.Duratio
 	return count.Load()
 }
 
-// TestRequestsOfASessionShareTheirScans has 100 requests without a deadlock, and then a deadlock among
-// them.
+// TestRequestsOfASessionShareTheirScans has 100 requests without a deadlock, and then a deadlock
+// among them.
 func TestRequestsOfASessionShareTheirScans(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		many := newCrowd(t, w, 100)
@@ -93,8 +93,8 @@ func TestRequestsOfASessionShareTheirScans(t *testing.T) {
 	})
 }
 
-// TestASessionsScansAreBounded has a request before which 300 others wait for each other: a look takes
-// six hundred requests.
+// TestASessionsScansAreBounded has a request before which 300 others wait for each other: a look
+// takes six hundred requests.
 func TestASessionsScansAreBounded(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, other := w.member("a"), w.member("b")

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestRequestCancelledWhileSessionWakesLeavesNoNodes ends asks at many moments of the first acquisition
-// after an idle hour.
+// TestRequestCancelledWhileSessionWakesLeavesNoNodes ends asks at many moments of the first
+// acquisition after an idle hour.
 func TestRequestCancelledWhileSessionWakesLeavesNoNodes(t *testing.T) {
 	for at := range 30 {
 		in(t, func(t *testing.T, w *world) {

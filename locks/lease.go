@@ -265,7 +265,8 @@ func (r leaseRelease) wait(ctx context.Context,
 // also tells when the deletion is in the connection's queue. Only the first call has an effect.
 func (l *Lease) endLease(cause error, tellQueued bool) { l.endAndSend(cause, tellQueued, false) }
 
-// endAndSend is endLease. If inCaller is true, another store may be asked in the caller's goroutine.
+// endAndSend is endLease. If inCaller is true, another store may be asked in the caller's
+// goroutine.
 func (l *Lease) endAndSend(cause error, tellQueued, inCaller bool) {
 	if ended := l.endUnmeasured(cause, tellQueued); ended != nil {
 		if ended.otherStore != nil {

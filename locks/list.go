@@ -78,14 +78,14 @@ func (l *lockLister) inspectMany(ctx context.Context, paths []string) ([]recipe.
 		if l.queueItems[path] && i.report.Kind == NoLock {
 			visits[n].Below = nil // a long queue would use up the nodes to inspect, and hide the locks behind it
 		}
-		l.noteQueueItems(i.below)
+		l.rememberQueueItems(i.below)
 	}
 	return visits, nil
 }
 
-// noteQueueItems remembers those of a directory's children that have a queue's items, if the
+// rememberQueueItems remembers those of a directory's children that have a queue's items, if the
 // directory is a queue.
-func (l *lockLister) noteQueueItems(children []string) {
+func (l *lockLister) rememberQueueItems(children []string) {
 	names := make([]string, len(children))
 	for i, path := range children {
 		_, names[i] = znode.Split(path)

@@ -18,9 +18,9 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestRandomReadersAndWriters runs random programs of requests, tries, give-ups, releases, writers that
-// go on as readers and cuts, on several sessions, and compares each grant with the rules and with
-// the server's nodes. With -short it runs fewer programs.
+// TestRandomReadersAndWriters runs random programs of requests, tries, give-ups, releases, writers
+// that go on as readers and cuts, on several sessions, and compares each grant with the rules and
+// with the server's nodes. With -short it runs fewer programs.
 func TestRandomReadersAndWriters(t *testing.T) {
 	programs := 100
 	if testing.Short() {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestPermitsOfAReplacedRecord deletes the record of five permits at every moment of a slow ask for
-// three, whereupon two are declared and taken. The request has its permits before, or none beside these
-// two.
+// three, whereupon two are declared and taken. The request has its permits before, or none beside
+// these two.
 func TestPermitsOfAReplacedRecord(t *testing.T) {
 	for name, ask := range map[string]func(ctx context.Context, s *locks.Semaphore) (*locks.Lease, error){
 		"waits": func(ctx context.Context, s *locks.Semaphore) (*locks.Lease, error) { return s.Acquire(ctx, 3) },

@@ -43,8 +43,8 @@ func TestTokensRiseBeyondTheirDirectory(t *testing.T) {
 	})
 }
 
-// TestPermitsAreTakenAtTheirPresentNumber has the number fall at any moment of a slow request: who has
-// seen room before takes none after.
+// TestPermitsAreTakenAtTheirPresentNumber has the number fall at any moment of a slow request: who
+// has seen room before takes none after.
 func TestPermitsAreTakenAtTheirPresentNumber(t *testing.T) {
 	resizedFirst, takenFirst := 0, 0
 	for step := range 30 {

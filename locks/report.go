@@ -79,8 +79,8 @@ type Entry struct {
 	Trace map[string]string `json:"-"`
 	// Revoked reports that another client has asked the owner to release; see Revoke.
 	Revoked bool `json:"revoked,omitempty"`
-	// RevokedAt is when it has asked, by the servers' clock: the time of the latest write of the node's
-	// data, or the zero time if nobody has asked.
+	// RevokedAt is when it has asked, by the servers' clock: the time of the latest write of the
+	// node's data, or the zero time if nobody has asked.
 	RevokedAt time.Time `json:"revoked_at,omitzero"`
 	// Foreign reports that the data does not describe an owner: another library wrote it, or
 	// WithData.

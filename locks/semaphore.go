@@ -23,8 +23,8 @@ import (
 // Guarantee: the holders together do not have more permits than the limit. Waiters are served in
 // order. A waiter for several permits gets them together, and does not hold some while it waits for
 // the rest. The members agree on the number: the calls of a member that was made with another
-// number fail with a *MismatchError. Curator's members do not read the record: keep them at the same
-// number.
+// number fail with a *MismatchError. Curator's members do not read the record: keep them at the
+// same number.
 //
 // Not guaranteed: that the leases' tokens fence. They tell grants apart.
 type Semaphore struct {

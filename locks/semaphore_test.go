@@ -88,8 +88,8 @@ func TestResizingLetsWaitersIn(t *testing.T) {
 	})
 }
 
-// TestSetLimitBesideAnother loses the connection of a member that resizes, while another one resizes:
-// what was lost does not come back, and is no error.
+// TestSetLimitBesideAnother loses the connection of a member that resizes, while another one
+// resizes: what was lost does not come back, and is no error.
 func TestSetLimitBesideAnother(t *testing.T) {
 	for name, arrives := range map[string]bool{"the answer is lost": true, "the request is lost": false} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestSetLimitByAMemberWithTheNumberBeforeAnotherSetLimit(t *testing.T) {
 	})
 }
 
-// TestSetLimitThatIsGivenUpTellsWhy ends the context while a member finds out whether its number was
-// set before another's.
+// TestSetLimitThatIsGivenUpTellsWhy ends the context while a member finds out whether its number
+// was set before another's.
 func TestSetLimitThatIsGivenUpTellsWhy(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		sem, b := locks.NewSemaphore(w.member("a").Client, pool, 2), locks.NewSemaphore(w.member("b").Client, pool, 2)

@@ -42,8 +42,8 @@ func TestThrottledWatchKeepsPlaceInLine(t *testing.T) {
 	})
 }
 
-// TestRefusedRequestRecordIsTriedAgain: a quota is used up while two requests of a deadlock create their
-// records. They find the deadlock after it was raised.
+// TestRefusedRequestRecordIsTriedAgain: a quota is used up while two requests of a deadlock create
+// their records. They find the deadlock after it was raised.
 func TestRefusedRequestRecordIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t, zktest.Start(t, zktest.WithEnforcedQuotas())}

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestAMutexAndAZKLockExcludeEachOther: go-zookeeper's zk.Lock and Mutex share a path, in both orders.
+// TestAMutexAndAZKLockExcludeEachOther: go-zookeeper's zk.Lock and Mutex share a path, in both
+// orders.
 func TestAMutexAndAZKLockExcludeEachOther(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		mutex := locks.NewMutex(w.member("a").Client, "/orders/42")

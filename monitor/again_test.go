@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-go/lockstep/monitor"
 )
 
-// TestAScanAgainIsLikeAScan: behind changes of some locks it reports what a scan of everything does, in
-// the same order, and remembers since when the holders hold.
+// TestAScanAgainIsLikeAScan: behind changes of some locks it reports what a scan of everything
+// does, in the same order, and remembers since when the holders hold.
 func TestAScanAgainIsLikeAScan(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		app := w.member("app")

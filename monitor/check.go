@@ -22,18 +22,18 @@ type Report struct {
 	// Findings are the problems that the scan has seen, in the order of Problems and then of paths.
 	Findings []Finding
 	// Locks are the locks, elections and claims that the scan has seen, Jobs the jobs, Queues the
-	// queues and Runs the runs of workflows, without their steps. What could not be read is not among
-	// them: it is a finding.
+	// queues and Runs the runs of workflows, without their steps. What could not be read is not
+	// among them: it is a finding.
 	Locks  []locks.Report
 	Jobs   []scheduler.Report
 	Queues []queue.Report
 	Runs   []workflow.Report
 }
 
-// Check scans once the locks, jobs, queues and workflows at and below root, which may be "/". It changes no
-// node. It does not find long holds and growing queues, which take several scans. A path that it
-// cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It ignores
-// the options that concern several scans or events.
+// Check scans once the locks, jobs, queues and workflows at and below root, which may be "/". It
+// changes no node. It does not find long holds and growing queues, which take several scans. A path
+// that it cannot read is a finding (ProblemUnread). It measures ages by this machine's clock. It
+// ignores the options that concern several scans or events.
 //
 // The error is that of ctx, or wraps framework.ErrInvalid, framework.ErrClosed,
 // framework.ErrAuthFailed, or a transient error such as framework.ErrOverloaded: call Check again
@@ -55,8 +55,8 @@ type Scanner struct {
 	latest  *scanResult // or nil
 }
 
-// NewScanner returns a Scanner for the locks, jobs, queues and workflows at and below root, which may
-// be "/". The error wraps framework.ErrInvalid.
+// NewScanner returns a Scanner for the locks, jobs, queues and workflows at and below root, which
+// may be "/". The error wraps framework.ErrInvalid.
 func NewScanner(client *framework.Client, root string, opts ...Option) (*Scanner, error) {
 	settings, err := newSettings(opts)
 	if err == nil {
@@ -77,7 +77,7 @@ func (k *Scanner) Scan(ctx context.Context) (Report, error) {
 	return k.reportOf(l), nil
 }
 
-// reportOf remembers a look for scanAgain, and returns its report, which belongs to the caller.
+// reportOf remembers a scan for scanAgain, and returns its report, which belongs to the caller.
 func (k *Scanner) reportOf(l *scanResult) Report {
 	k.latest = l
 	return Report{l.sortedFindings(), slices.Clone(l.survey.Locks), slices.Clone(l.survey.Jobs),
@@ -122,8 +122,8 @@ func (k *Scanner) scanAgain(ctx context.Context, paths []string) (Report, error)
 	return k.reportOf(l), nil
 }
 
-// compareInWalk orders paths as a walk visits them: a node before those below it, and these before its
-// next sibling.
+// compareInWalk orders paths as a walk visits them: a node before those below it, and these before
+// its next sibling.
 func compareInWalk(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
 		switch {

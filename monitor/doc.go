@@ -2,9 +2,9 @@
 // when it ends.
 //
 // Run a [Monitor] in several processes. One of them leads; the others stand by. At an interval the
-// leader reads all locks, jobs, queues and workflows below the path: this is a scan. A problem that scans see
-// is a [Finding]: many waiters, a long hold, an overdue job, a growing queue and so on; see
-// [Problem]. A finding begins after several scans in a row have seen it, and ends after several
+// leader reads all locks, jobs, queues and workflows below the path: this is a scan. A problem that
+// scans see is a [Finding]: many waiters, a long hold, an overdue job, a growing queue and so on;
+// see [Problem]. A finding begins after several scans in a row have seen it, and ends after several
 // scans in a row without it ([WithHysteresis]). The leader reports each begin and each end as an
 // [Event]: in the log, in metrics, and to the function of [WithOnEvent]. [Check] scans once.
 //

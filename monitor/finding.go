@@ -58,8 +58,8 @@ const (
 // The problems of workflows: a scan has one finding of each for all runs at a path.
 const (
 	// ProblemFailedRuns: more runs have failed than WithFailedRuns allows. A run that another run
-	// has started does not count: its parent learns of the failure, and decides. The finding ends when
-	// the runs are retried or removed.
+	// has started does not count: its parent learns of the failure, and decides. The finding ends
+	// when the runs are retried or removed.
 	ProblemFailedRuns Problem = "failed runs"
 	// ProblemUntakenRun: a run could go on, and no member has taken it, and its record is as old as
 	// WithUntakenRun says: no member that lives executes its kind, all are busy, or its item was
@@ -76,8 +76,9 @@ const (
 	ProblemLeftOut Problem = "left out"
 )
 
-// areaOf returns the part of the survey in which a problem is found, or 0 for the problems of scans. If
-// a scan could not read a path of that part, the findings at and below that path stay as they were.
+// areaOf returns the part of the survey in which a problem is found, or 0 for the problems of
+// scans. If a scan could not read a path of that part, the findings at and below that path stay as
+// they were.
 func areaOf(p Problem) survey.Part {
 	switch p {
 	case ProblemWaiters, ProblemHold, ProblemSilent, ProblemOrphan, ProblemMixed, ProblemDeadlock, ProblemSession:
@@ -112,21 +113,20 @@ var problems = []Problem{
 // them before they reach a terminal.
 type Finding struct {
 	Problem Problem `json:"problem"`
-	// Path is the path of the lock (for ProblemDeadlock, of the one for which that ask waits) or
-	// the queue, the JobPath of a job (scheduler.Report), the path of Workflows, or the path that
-	// could not be read.
-	// For ProblemSession it is the session's number.
+	// Path is the path of the lock (for ProblemDeadlock, of the one for which that request waits)
+	// or the queue, the JobPath of a job (scheduler.Report), the path of Workflows, or the path
+	// that could not be read. For ProblemSession it is the session's number.
 	Path string `json:"path"`
-	// Node is the node of the holder, the contender or the item that the finding is about, or "". For
-	// runs it is the path of the Workflows and the id of the run that the text names.
+	// Node is the node of the holder, the contender or the item that the finding is about, or "".
+	// For runs it is the path of the Workflows and the id of the run that the text names.
 	Node string `json:"node,omitempty"`
 	// Since is when the problem began, as far as a scan can tell, or the zero time: for
-	// ProblemWaiters when the first waiter joined, for ProblemSilent when the operator has asked, for
-	// ProblemOrphan when the node was created, for
-	// ProblemOldItem when the item was put, for ProblemHeldItem when the consumer has got the item,
-	// for ProblemDeadlock when the request has begun that comes first in the text, by its own clock, for
-	// ProblemFailedRuns when the first of the runs has failed, for ProblemUntakenRun when the record of the
-	// run that waits for the longest time has changed.
+	// ProblemWaiters when the first waiter joined, for ProblemSilent when the operator has asked,
+	// for ProblemOrphan when the node was created, for ProblemOldItem when the item was put, for
+	// ProblemHeldItem when the consumer has got the item, for ProblemDeadlock when the request has
+	// begun that comes first in the text, by its own clock, for ProblemFailedRuns when the first of
+	// the runs has failed, for ProblemUntakenRun when the record of the run that waits for the
+	// longest time has changed.
 	Since time.Time `json:"since,omitzero"`
 	// Text describes the problem, without the path.
 	Text string `json:"text"`

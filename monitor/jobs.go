@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// judgeJobs adds the problems that package scheduler finds with jobs. A job is failed when its latest
-// jobFailures ended runs have failed.
+// judgeJobs adds the problems that package scheduler finds with jobs. A job is failed when its
+// latest jobFailures ended runs have failed.
 func judgeJobs(ctx context.Context, client *framework.Client, l *scanResult, jobFailures int) error {
 	var failed []scheduler.Report // jobs whose latest run has failed: their history decides
 	for _, r := range l.survey.Jobs {

@@ -56,8 +56,8 @@ func (w *lockScanner) rememberHolds(l *scanResult, present map[string]knownHold)
 	}
 }
 
-// judgeLocks finds the problems of locks. The consumers of a strict queue stand in the line of a lock
-// in its directory, and do not count as waiters.
+// judgeLocks finds the problems of locks. The consumers of a strict queue stand in the line of a
+// lock in its directory, and do not count as waiters.
 func (w *lockScanner) judgeLocks(l *scanResult) {
 	isQueue := map[string]bool{}
 	for _, path := range l.survey.QueuePaths {

@@ -120,8 +120,8 @@ func TestFaultyLines(t *testing.T) {
 	})
 }
 
-// TestAHolderThatWasJustAskedIsNotSilent: it may end its work first, for as long as WithSilentHolder
-// says.
+// TestAHolderThatWasJustAskedIsNotSilent: it may end its work first, for as long as
+// WithSilentHolder says.
 func TestAHolderThatWasJustAskedIsNotSilent(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m, operator := w.member("app"), w.member("operator")

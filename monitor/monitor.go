@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
-// Monitor scans the locks, jobs, queues and workflows at and below a root while it leads among the monitors
-// of its path.
+// Monitor scans the locks, jobs, queues and workflows at and below a root while it leads among the
+// monitors of its path.
 type Monitor struct {
 	client   *framework.Client
 	path     string
@@ -25,9 +25,10 @@ type Monitor struct {
 	tel      *telemetry
 }
 
-// New returns a monitor of the locks, jobs, queues and workflows at and below root, which may be "/". Below
-// path the monitors of this root elect their leader and keep the record of their findings. Give the
-// same path and root to all monitors that replace each other. New sends no request.
+// New returns a monitor of the locks, jobs, queues and workflows at and below root, which may be
+// "/". Below path the monitors of this root elect their leader and keep the record of their
+// findings. Give the same path and root to all monitors that replace each other. New sends no
+// request.
 func New(client *framework.Client, path, root string, opts ...Option) *Monitor {
 	m := &Monitor{client: client, path: path, root: root}
 	m.settings, m.err = newSettings(opts)

@@ -99,8 +99,8 @@ func (l *scanResult) addUnread(area survey.Part, path string, err error) {
 	l.addFinding(Finding{Problem: problem, Path: path}, "%v", err)
 }
 
-// addUnreadOf is addUnread with the joined errors of a read behind the survey. It returns an error if
-// the whole scan has failed.
+// addUnreadOf is addUnread with the joined errors of a read behind the survey. It returns an error
+// if the whole scan has failed.
 func (l *scanResult) addUnreadOf(ctx context.Context, area survey.Part, path string, err error) error {
 	if err == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 var (
 	// ErrExpired is the cause of a lease's end when no renewal was acknowledged in time: the server
-	// could not be reached, or the process was paused. It is also returned by a call whose grant was
-	// answered after the end of its expiry: choose a longer one than the time of a round trip.
+	// could not be reached, or the process was paused. It is also returned by a call whose grant
+	// was answered after the end of its expiry: choose a longer one than the time of a round trip.
 	ErrExpired = errors.New("the lock's expiry is over")
 	// ErrLost is the cause of a lease's end when the server answers that the lock is not this
 	// lease's any more: after a failover that lost it, or a deletion.

@@ -172,7 +172,8 @@ func (h *hold) Release(cause error, queued func()) primitives.Discarded {
 	return r
 }
 
-// Send implements lockstore.Hold. What fails in the caller's goroutine is tried again in another one.
+// Send implements lockstore.Hold. What fails in the caller's goroutine is tried again in another
+// one.
 func (h *hold) Send(inCaller bool) {
 	c, r := h.contender, h.released
 	if inCaller && c.giveBackOnce(releaseContext{r}) == nil {
@@ -227,8 +228,8 @@ func (r *released) Wait(ctx context.Context) error {
 // Zxid is 0: Redis numbers no transactions.
 func (r *released) Zxid() int64 { return 0 }
 
-// releaseContext is the context of a release's requests. It is done when the release has ended, so a
-// release needs no other context.
+// releaseContext is the context of a release's requests. It is done when the release has ended, so
+// a release needs no other context.
 type releaseContext struct{ *released }
 
 func (releaseContext) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -20,8 +20,8 @@ func newScript(text string) *script {
 	return &script{s, s.Hash()}
 }
 
-// callsOf begins the names of the channels on which waiters are called. They end with the caller part
-// of the owner: see newOwner. A message is the owner that shall try.
+// callsOf begins the names of the channels on which waiters are called. They end with the caller
+// part of the owner: see newOwner. A message is the owner that shall try.
 func callsOf(name string) string { return "{" + name + "}:calls:" }
 
 // What an acquisition says of the attempts before it.
@@ -32,15 +32,15 @@ const (
 )
 
 // againSoon is the answer to a waiter that was called and finds the lock taken by a newcomer: it
-// tries once more in a moment, and until then no release calls anybody. So a lock that is wanted all
-// the time costs few attempts that are refused.
+// tries once more in a moment, and until then no release calls anybody. So a lock that is wanted
+// all the time costs few attempts that are refused.
 const againSoon = -2
 
-// An acquisition's arguments are: owner, expiry in ms, whether it waits (1) or only tries (0), for how
-// long a waiter in a line counts without a sign of life, in ms, and what it says of the attempts before
-// it. It returns {1, token}, or {0, ms until the lock may be free}, which is -1 if that is not known,
-// or againSoon. It may be sent twice: the second time it returns the same, and the expiry
-// begins again, as the lease's length does.
+// An acquisition's arguments are: owner, expiry in ms, whether it waits (1) or only tries (0), for
+// how long a waiter in a line counts without a sign of life, in ms, and what it says of the
+// attempts before it. It returns {1, token}, or {0, ms until the lock may be free}, which is -1 if
+// that is not known, or againSoon. It may be sent twice: the second time it returns the same, and
+// the expiry begins again, as the lease's length does.
 //
 // The server's clock measures the readers' expiries, as it does those of keys.
 const (
@@ -48,15 +48,16 @@ const (
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 `
-	// forgetExpired removes readers whose expiry is over. It writes only if there are readers: a server
-	// that is full checks the first write of a script only.
+	// forgetExpired removes readers whose expiry is over. It writes only if there are readers: a
+	// server that is full checks the first write of a script only.
 	forgetExpired = `
 if redis.call('EXISTS', KEYS[3]) == 1 then
 	redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 end
 `
-	// waitForCall returns whether a waiter that is refused shall try again soon. Otherwise it waits for
-	// a call; a server that is full refuses to note that, and the waiter only tries when time has passed.
+	// waitForCall returns whether a waiter that is refused shall try again soon. Otherwise it waits
+	// for a call; a server that is full refuses to note that, and the waiter only tries when time
+	// has passed.
 	waitForCall = `
 local function wait_for_call(tries_soon)
 	if ARGV[3] ~= '1' then
@@ -144,10 +145,10 @@ end
 redis.call('ZREM', KEYS[5], ARGV[1])
 redis.call('ZREM', KEYS[6], ARGV[1])
 `
-	// callNext calls the first owner in the line. Without a line, and unless somebody was called already
-	// or another owner holds, it calls the writer that keeps new readers away, or the one that waits
-	// the longest: a writer, or the readers before the next writer. It passes over those to whom nobody
-	// listens.
+	// callNext calls the first owner in the line. Without a line, and unless somebody was called
+	// already or another owner holds, it calls the writer that keeps new readers away, or the one
+	// that waits the longest: a writer, or the readers before the next writer. It passes over those
+	// to whom nobody listens.
 	callNext = `
 local function call(owner)
 	return redis.call('PUBLISH', ARGV[2] .. string.match(owner, '^%x*'), owner) > 0
@@ -228,9 +229,10 @@ end
 return 1
 `)
 
-	// The arguments of a release are owner and callsOf. It gives back what the owner has, also its place
-	// in the line, its wait for a call and its intention to write. It ends early when nobody waits, and
-	// when somebody was called already: the costs of a lock that is wanted all the time are here.
+	// The arguments of a release are owner and callsOf. It gives back what the owner has, also its
+	// place in the line, its wait for a call and its intention to write. It ends early when nobody
+	// waits, and when somebody was called already: the costs of a lock that is wanted all the time
+	// are here.
 	release = newScript(`
 local had, owners = 0, redis.call('MGET', KEYS[1], KEYS[9])
 if owners[1] == ARGV[1] then

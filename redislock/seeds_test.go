@@ -20,9 +20,9 @@ var (
 	runs = flag.Int("runs", 0, "of TestSeeds; 0: 12, and 4 with -short")
 )
 
-// TestSeeds lets clients use one lock for two minutes of virtual time while their links are cut, slow
-// in either direction and lose answers, and checks that no two hold, that tokens rise, and that at the end nothing is
-// left and each client is granted again.
+// TestSeeds lets clients use one lock for two minutes of virtual time while their links are cut,
+// slow in either direction and lose answers, and checks that no two hold, that tokens rise, and
+// that at the end nothing is left and each client is granted again.
 func TestSeeds(t *testing.T) {
 	n := *runs
 	switch {

@@ -307,8 +307,8 @@ func TestOnARealServer(t *testing.T) {
 // holderEnv makes the test's program a holder of the lock "paused" on the server with this address.
 const holderEnv = "REDISLOCK_TEST_HOLDER"
 
-// holdInThisProcess says whether its lease stands when it is granted, when it reads a line, and after its
-// release.
+// holdInThisProcess says whether its lease stands when it is granted, when it reads a line, and
+// after its release.
 func holdInThisProcess(addr string) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = client.Close() }()

@@ -149,8 +149,8 @@ func TestHoldsAndWaitsAreMeasured(t *testing.T) {
 	})
 }
 
-// TestAnInstrumentMayAskTheLease that has just ended: it is the user's code, and is not called under a
-// mutex of the lease's.
+// TestAnInstrumentMayAskTheLease that has just ended: it is the user's code, and is not called
+// under a mutex of the lease's.
 func TestAnInstrumentMayAskTheLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *memoryServer) {
 		client, _ := s.newClient(t)

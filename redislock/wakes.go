@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-go/lockstep/internal/backoff"
 )
 
-// wakes wakes the waiters of one lock in this process when they are called. It subscribes while there
-// are waiters, and for a moment after.
+// wakes wakes the waiters of one lock in this process when they are called. It subscribes while
+// there are waiters, and for a moment after.
 type wakes struct {
 	client  redis.UniversalClient
 	process string // names this process's channel, and begins its owners
@@ -39,8 +39,8 @@ func (ws *wakes) begin(client redis.UniversalClient, name string) {
 	ws.calls, ws.channel = callsOf(name), callsOf(name)+ws.process
 }
 
-// newOwner returns a name that no other contender has, from which a release knows how to call it: the
-// process's part of the channel, and whether it reads.
+// newOwner returns a name that no other contender has, from which a release knows how to call it:
+// the process's part of the channel, and whether it reads.
 func (ws *wakes) newOwner(shared bool) string {
 	kind := "w"
 	if shared {
@@ -121,8 +121,8 @@ const (
 	silence = 3
 )
 
-// listenOnce wakes waiters at each call on one connection, and all when the subscription begins, since
-// calls before that were missed. It reports whether the subscription has begun.
+// listenOnce wakes waiters at each call on one connection, and all when the subscription begins,
+// since calls before that were missed. It reports whether the subscription has begun.
 func (ws *wakes) listenOnce(ctx context.Context) (begun bool) {
 	sub := ws.client.Subscribe(ctx)
 	defer func() { _ = sub.Close() }()

@@ -59,15 +59,15 @@ const (
 type Action struct {
 	Kind ActionKind
 	Path string // "" for ActionView and ActionExamine
-	// Node is what the action is about at the path: the holder's node, the id of a candidate, a member
-	// or a run, a dead letter's node, or the version to roll back to; or "".
+	// Node is what the action is about at the path: the holder's node, the id of a candidate, a
+	// member or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string
-	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state of
-	// a job, a queue or a member, the number of dead letters, the UUID of a run, or the version of a
-	// value. The action is refused if that is not so any more.
+	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state
+	// of a job, a queue or a member, the number of dead letters, the UUID of a run, or the version
+	// of a value. The action is refused if that is not so any more.
 	Seen string
-	// Signal is the name of ActionSignalRun's signal, and Data its data as JSON. Both are "" until the
-	// form of the confirmation is sent.
+	// Signal is the name of ActionSignalRun's signal, and Data its data as JSON. Both are "" until
+	// the form of the confirmation is sent.
 	Signal, Data string
 }
 

@@ -36,8 +36,8 @@ const (
 	benchTime    = 10 * time.Second // for which requests are counted
 )
 
-// crowd is a cluster with many locks, ten times as many waiters, and a tenth as many jobs and queues,
-// on a server in memory.
+// crowd is a cluster with many locks, ten times as many waiters, and a tenth as many jobs and
+// queues, on a server in memory.
 type crowd struct {
 	zk      *zktest.Server
 	clients []*framework.Client
@@ -113,8 +113,8 @@ func BenchmarkPages(b *testing.B) {
 }
 
 // BenchmarkPagesInABrowser reports when Chromium has painted the overview, from the begin of the
-// navigation on and with nothing read before, and how long it takes from a new waiter in a line until
-// the list of locks has painted it and has told so. Run it once: -benchtime=1x.
+// navigation on and with nothing read before, and how long it takes from a new waiter in a line
+// until the list of locks has painted it and has told so. Run it once: -benchtime=1x.
 func BenchmarkPagesInABrowser(b *testing.B) {
 	browser.Require(b)
 	for _, many := range []int{10, 1000} {
@@ -175,8 +175,8 @@ tell();`)
 	}
 }
 
-// browse opens a page with one more script in a browser, and returns what the script sends to "answer".
-// Nothing is read before.
+// browse opens a page with one more script in a browser, and returns what the script sends to
+// "answer". Nothing is read before.
 func (c *crowd) browse(b *testing.B, name, script string) (answers <-chan string, closePage func()) {
 	page, err := ui.New(c.connect(b, fmt.Sprint("page-", len(c.clients))))
 	require.NoError(b, err)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// drawing shows boxes and arrows as SVG, with the same in words. If it has two pictures, one is wide and
-// one is tall, and the style sheet shows the one that fits.
+// drawing shows boxes and arrows as SVG, with the same in words. If it has two pictures, one is
+// wide and one is tall, and the style sheet shows the one that fits.
 type drawing struct {
 	Text     string
 	Pictures []picture
@@ -25,8 +25,8 @@ type box struct {
 	Href  string
 }
 
-// boxArrow leads from one box to another, by their indices. One to an earlier layer, or to its own, goes
-// around the boxes between, at the side.
+// boxArrow leads from one box to another, by their indices. One to an earlier layer, or to its own,
+// goes around the boxes between, at the side.
 type boxArrow struct {
 	From, To int
 	Class    string // "", "bad", "done", "next"
@@ -65,8 +65,8 @@ const (
 	headLength = 4  // between an arrow's end and the box
 )
 
-// layout is a picture in the making. Its slots are the boxes, and behind them the places at which arrows
-// pass layers. Along and cross are the directions from layer to layer and within a layer.
+// layout is a picture in the making. Its slots are the boxes, and behind them the places at which
+// arrows pass layers. Along and cross are the directions from layer to layer and within a layer.
 type layout struct {
 	across        bool // layers go from the left to the right
 	layers        [][]int
@@ -76,8 +76,8 @@ type layout struct {
 	boxes         int
 }
 
-// draw places the boxes in their layers, each below or beside the boxes that it is connected with, and
-// leads arrows between the boxes of the layers that they pass.
+// draw places the boxes in their layers, each below or beside the boxes that it is connected with,
+// and leads arrows between the boxes of the layers that they pass.
 func draw(id, class string, boxes []box, arrows []boxArrow) picture {
 	p := picture{ID: id, Class: class}
 	l := layout{across: class == "wide", before: map[int][]int{}, after: map[int][]int{}, boxes: len(boxes)}
@@ -123,8 +123,8 @@ func (l *layout) addSlot(layer int) int {
 	return slot
 }
 
-// order sorts the slots of each layer by the middle of those before them, then by those behind them, and
-// again, which leaves few crossings.
+// order sorts the slots of each layer by the middle of those before them, then by those behind
+// them, and again, which leaves few crossings.
 func (l *layout) order() {
 	for i := range l.layers {
 		l.place(i)

@@ -50,9 +50,9 @@ func act(t *testing.T, v *browser.Visitor, target, do string) {
 	v.Await(t, "that "+do+" is done", func(s browser.Shown) bool { return s.Done })
 }
 
-// TestThePageOnAnEnsemble clicks through the page in Chromium, with three real servers: each page, and
-// each action with its confirmation. Then a follower is killed, the leader, and the majority: changes
-// arrive on the open page, and it says when there is no answer, and recovers.
+// TestThePageOnAnEnsemble clicks through the page in Chromium, with three real servers: each page,
+// and each action with its confirmation. Then a follower is killed, the leader, and the majority:
+// changes arrive on the open page, and it says when there is no answer, and recovers.
 func TestThePageOnAnEnsemble(t *testing.T) {
 	if !*onEnsemble {
 		t.Skip("left out: make test-page")

@@ -117,10 +117,10 @@ func compareSince(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// groupByCause puts what follows from a lock that stands still, or that is held for long, below that
-// finding: other findings at the same lock, those about locks whose holders wait for it, about queues
-// whose consumers do, and about jobs whose runners do. A session is known to wait for a lock, not to
-// need it for the work that is late.
+// groupByCause puts what follows from a lock that stands still, or that is held for long, below
+// that finding: other findings at the same lock, those about locks whose holders wait for it, about
+// queues whose consumers do, and about jobs whose runners do. A session is known to wait for a
+// lock, not to need it for the work that is late.
 func groupByCause(s *snapshot, all []finding) []finding {
 	waitsFor := map[framework.SessionID][]string{} // locks
 	sessions := map[string][]framework.SessionID{} // that what is at a path depends on
@@ -219,8 +219,8 @@ var waits = map[monitor.Problem]bool{monitor.ProblemWaiters: true, monitor.Probl
 	monitor.Problem(scheduler.ProblemFailed): true, monitor.Problem(scheduler.ProblemStuck): true,
 	monitor.Problem(scheduler.ProblemOverdue): true, monitor.Problem(scheduler.ProblemMissed): true}
 
-// causeOf returns the index of the finding that f, the one with index i, follows from. Something that
-// stands still by itself at a lock follows from nothing.
+// causeOf returns the index of the finding that f, the one with index i, follows from. Something
+// that stands still by itself at a lock follows from nothing.
 func causeOf(i int, f finding, blocked map[string]int, waitsFor map[framework.SessionID][]string,
 	sessions map[string][]framework.SessionID) (int, bool) {
 	if f.Severity == bad && f.Page == "lock" {

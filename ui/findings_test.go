@@ -78,7 +78,8 @@ func (on *trouble) queue(client *framework.Client, path string) *queue.Queue[str
 // keep works on an item until the end.
 func keep(ctx context.Context, _ *queue.Delivery[string]) error { <-ctx.Done(); return nil }
 
-// because is what the overview names as consequences of the problem at a path, without its directory.
+// because is what the overview names as consequences of the problem at a path, without its
+// directory.
 func (on *trouble) because(t *testing.T, problem, leaf string) string {
 	t.Helper()
 	body, all := text(t, on.get(t, "")), ""
@@ -95,8 +96,8 @@ func (on *trouble) because(t *testing.T, problem, leaf string) string {
 	return ""
 }
 
-// TestConsequencesAreNamedAtTheirCause: a process waits in a deadlock. Below it are the item that its
-// consumer holds and its job that fails, and not the job of another process.
+// TestConsequencesAreNamedAtTheirCause: a process waits in a deadlock. Below it are the item that
+// its consumer holds and its job that fails, and not the job of another process.
 func TestConsequencesAreNamedAtTheirCause(t *testing.T) {
 	inTrouble(t, func(t *testing.T, on *trouble) {
 		first, second := on.member(t, "first", "first"), on.member(t, "second", "second")
@@ -122,8 +123,8 @@ func TestConsequencesAreNamedAtTheirCause(t *testing.T) {
 	})
 }
 
-// TestAGrowingQueueFollowsFromADeadlock: its consumer waits in one. A queue that grows because nobody
-// takes its items follows from nothing.
+// TestAGrowingQueueFollowsFromADeadlock: its consumer waits in one. A queue that grows because
+// nobody takes its items follows from nothing.
 func TestAGrowingQueueFollowsFromADeadlock(t *testing.T) {
 	inTrouble(t, func(t *testing.T, on *trouble) {
 		first, second := on.member(t, "first", "first"), on.member(t, "second", "second")
@@ -150,7 +151,8 @@ func TestAGrowingQueueFollowsFromADeadlock(t *testing.T) {
 	})
 }
 
-// TestAnOverdueJobFollowsFromADeadlock: the process that should run it waits in one, and does nothing else.
+// TestAnOverdueJobFollowsFromADeadlock: the process that should run it waits in one, and does
+// nothing else.
 func TestAnOverdueJobFollowsFromADeadlock(t *testing.T) {
 	inTrouble(t, func(t *testing.T, on *trouble) {
 		first, second := on.member(t, "first", "first"), on.member(t, "second", "second")
@@ -168,8 +170,8 @@ func TestAnOverdueJobFollowsFromADeadlock(t *testing.T) {
 	})
 }
 
-// TestALongHoldIsACauseAndAConsequence: one process holds a lock for long, another waits for it with a lock
-// that it holds for as long.
+// TestALongHoldIsACauseAndAConsequence: one process holds a lock for long, another waits for it
+// with a lock that it holds for as long.
 func TestALongHoldIsACauseAndAConsequence(t *testing.T) {
 	inTrouble(t, func(t *testing.T, on *trouble) {
 		first, second := on.member(t, "first", "first"), on.member(t, "second", "second")

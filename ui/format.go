@@ -105,8 +105,8 @@ type link struct {
 	Href, Full, Dir, Leaf string
 }
 
-// linkTo links to a page about a path, or to the list of the runs or the barriers there. It leaves out the section's
-// prefix.
+// linkTo links to a page about a path, or to the list of the runs or the barriers there. It leaves
+// out the section's prefix.
 func linkTo(page, path, prefix string) link {
 	l := link{Full: plain(path)}
 	switch page {

@@ -38,7 +38,8 @@ var (
 	svgArrows = regexp.MustCompile(`<path class="edge ([a-z]*)" marker-end="[^"]*" d="([^"]*)"/>`)
 )
 
-// picturesOn are the drawings of a page, by class. In each no two boxes overlap, and all are inside.
+// picturesOn are the drawings of a page, by class. In each no two boxes overlap, and all are
+// inside.
 func picturesOn(t *testing.T, body string) map[string]svgPicture {
 	t.Helper()
 	all := map[string]svgPicture{}
@@ -68,8 +69,8 @@ func picturesOn(t *testing.T, body string) map[string]svgPicture {
 	return all
 }
 
-// graphSteps are the steps of a graph: name, " after ", and what it is after, separated by commas. Steps
-// whose names begin with "stuck" do not end.
+// graphSteps are the steps of a graph: name, " after ", and what it is after, separated by commas.
+// Steps whose names begin with "stuck" do not end.
 func graphSteps(texts ...string) (steps []workflow.AnyGraphStep[string]) {
 	for _, text := range texts {
 		name, after, _ := strings.Cut(text, " after ")
@@ -140,8 +141,8 @@ func TestGraphOfAChain(t *testing.T) {
 	})
 }
 
-// TestGraphOfADiamond: both steps in the middle are in one layer, above and below the first. What follows
-// from other arrows has none.
+// TestGraphOfADiamond: both steps in the middle are in one layer, above and below the first. What
+// follows from other arrows has none.
 func TestGraphOfADiamond(t *testing.T) {
 	inTrouble(t, func(t *testing.T, on *trouble) {
 		wide := picturesOn(t, on.runGraph(t, "one", "a", "b after a", "stuck-c after a", "d after b,stuck-c,a"))["wide"]
@@ -181,7 +182,8 @@ func TestAnArrowPassesBoxes(t *testing.T) {
 	})
 }
 
-// TestLargeGraphs are drawn with few boxes, of which some are several steps; what is under way is one.
+// TestLargeGraphs are drawn with few boxes, of which some are several steps; what is under way is
+// one.
 func TestLargeGraphs(t *testing.T) {
 	for name, test := range map[string]struct {
 		steps []string
@@ -243,8 +245,8 @@ func TestGraphsEscapeNames(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsForWhomIsDrawn: a waiter and a box for the others, above the holders of a deadlock. The
-// last arrow leads back.
+// TestWhoWaitsForWhomIsDrawn: a waiter and a box for the others, above the holders of a deadlock.
+// The last arrow leads back.
 func TestWhoWaitsForWhomIsDrawn(t *testing.T) {
 	inTrouble(t, func(t *testing.T, on *trouble) {
 		first, second := on.member(t, "first", "first"), on.member(t, "second", "second")

@@ -175,8 +175,8 @@ func (h *hub) fresh(ctx context.Context) *snapshot {
 	return h.latest()
 }
 
-// beginScan begins a scan, unless one is under way, and returns what is closed at its end. A scan that
-// returns nil changes nothing. The caller holds mu.
+// beginScan begins a scan, unless one is under way, and returns what is closed at its end. A scan
+// that returns nil changes nothing. The caller holds mu.
 func (h *hub) beginScan(scan func() *snapshot) <-chan struct{} {
 	if h.scanning == nil && h.life.Err() == nil {
 		done := make(chan struct{})
@@ -230,7 +230,8 @@ func (h *hub) scan() *snapshot {
 	roles := h.askServers(s.at)
 	before := h.client.Status().Requests
 	s.Report, s.failed = h.scanner.Scan(ctx)
-	// No monitor judges barriers, and a survey searches each part by itself: one for all would send as many requests.
+	// No monitor judges barriers, and a survey searches each part by itself: one for all would send
+	// as many requests.
 	if s.failed == nil {
 		var seen *survey.Survey
 		seen, s.failed = survey.Read(ctx, h.client, h.root, survey.Barriers, nil)
@@ -254,9 +255,9 @@ func (h *hub) scan() *snapshot {
 	return s
 }
 
-// scanAgain reads the locks at and below some paths, and those that are new or gone in directories, which
-// had these names before. It keeps what former has beside them. It returns nil if it cannot read them.
-// created are the paths that are new.
+// scanAgain reads the locks at and below some paths, and those that are new or gone in directories,
+// which had these names before. It keeps what former has beside them. It returns nil if it cannot
+// read them. created are the paths that are new.
 func (h *hub) scanAgain(former *snapshot, paths []string,
 	above map[string][]string) (s *snapshot, created []string) {
 	ctx, cancel := context.WithTimeout(h.life, stall)

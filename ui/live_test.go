@@ -82,7 +82,8 @@ func TestRequestsOfOpenPages(t *testing.T) {
 	})
 }
 
-// TestAWatchedChangeIsShownAtOnce: a page has it long before the next scan is due. The time is virtual.
+// TestAWatchedChangeIsShownAtOnce: a page has it long before the next scan is due. The time is
+// virtual.
 func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, ui.WithInterval(time.Minute))
@@ -127,8 +128,8 @@ func TestAWatchedChangeIsShownAtOnce(t *testing.T) {
 	})
 }
 
-// TestAChangedLockIsReadAlone: the page has a change within a tenth of the interval, a scan of everything
-// would come after a quarter. Locks that are new and deleted ones are found, too.
+// TestAChangedLockIsReadAlone: the page has a change within a tenth of the interval, a scan of
+// everything would come after a quarter. Locks that are new and deleted ones are found, too.
 func TestAChangedLockIsReadAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, ui.WithInterval(10*time.Minute))
@@ -192,8 +193,8 @@ func TestWatchesOutliveASession(t *testing.T) {
 	})
 }
 
-// TestWatchesAreBounded: of more locks than it watches, a page watches some, and asks nothing of the
-// servers for that while nothing changes.
+// TestWatchesAreBounded: of more locks than it watches, a page watches some, and asks nothing of
+// the servers for that while nothing changes.
 func TestWatchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)

@@ -183,8 +183,8 @@ func (m *memory) addTerms(s *snapshot, at time.Time, first bool) {
 	}
 }
 
-// explainEnds says why terms and executions have ended, by a scan that began later. The servers do not
-// store that: what is gone has crashed, has ended, or was cut off until its session expired.
+// explainEnds says why terms and executions have ended, by a scan that began later. The servers do
+// not store that: what is gone has crashed, has ended, or was cut off until its session expired.
 func (m *memory) explainEnds(s *snapshot) {
 	for _, known := range m.terms {
 		for i := range known {

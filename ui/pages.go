@@ -289,8 +289,8 @@ func (l list[T]) link(key, value string) string {
 	return "?" + q.Encode()
 }
 
-// SortLink is the link of a column's head. That of the column by which the list is sorted leads back to
-// the list's own order.
+// SortLink is the link of a column's head. That of the column by which the list is sorted leads
+// back to the list's own order.
 func (l list[T]) SortLink(by string) string {
 	if l.Sort == by {
 		by = ""
@@ -316,8 +316,8 @@ func containsAny(wanted string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), wanted) })
 }
 
-// missing is the error of a page about a path without such a thing. It names those that there are, as
-// far as the scan knows them.
+// missing is the error of a page about a path without such a thing. It names those that there are,
+// as far as the scan knows them.
 func missing[T any](what, path string, there []T, about func(T) link) error {
 	e := newPageError(http.StatusNotFound, "There is no such "+what,
 		"Nothing is at "+plain(path)+", or it has gone meanwhile.")

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// TestMenuCountsAllSections checks the numbers of the menu, and that the nodes of other recipes do not
-// count as locks.
+// TestMenuCountsAllSections checks the numbers of the menu, and that the nodes of other recipes do
+// not count as locks.
 func TestMenuCountsAllSections(t *testing.T) { synctest.Test(t, testMenuCountsAllSections) }
 
 func testMenuCountsAllSections(t *testing.T) {
@@ -35,8 +35,8 @@ func testMenuCountsAllSections(t *testing.T) {
 	require.Equal(t, "/locks/one", listed[0].Path)
 }
 
-// TestSearchFindsEachKind searches each kind of thing by its path, and members and instances by what
-// names them.
+// TestSearchFindsEachKind searches each kind of thing by its path, and members and instances by
+// what names them.
 func TestSearchFindsEachKind(t *testing.T) { synctest.Test(t, testSearchFindsEachKind) }
 
 func testSearchFindsEachKind(t *testing.T) {

@@ -27,7 +27,8 @@ func serversOn(t *testing.T, s *stage) string {
 	return regexp.MustCompile(`(?s)<[^>]*>`).ReplaceAllString(section, " ")
 }
 
-// TestServersAndTheirRoles: a server tells its role, is away, with the time since when, and is back.
+// TestServersAndTheirRoles: a server tells its role, is away, with the time since when, and is
+// back.
 func TestServersAndTheirRoles(t *testing.T) { synctest.Test(t, testServersAndTheirRoles) }
 
 func testServersAndTheirRoles(t *testing.T) {
@@ -48,8 +49,8 @@ func testServersAndTheirRoles(t *testing.T) {
 	require.NotContains(t, text(t, s.get(t, "")), "server away")
 }
 
-// TestServersThatDoNotTellTheirRole: a server that forbids four-letter words, and one that closes the
-// connection, are not away. Neither gets more than the word.
+// TestServersThatDoNotTellTheirRole: a server that forbids four-letter words, and one that closes
+// the connection, are not away. Neither gets more than the word.
 func TestServersThatDoNotTellTheirRole(t *testing.T) {
 	for answer, want := range map[string]string{
 		"srvr is not executed because it is not in the whitelist.\n": "answers",

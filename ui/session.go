@@ -44,8 +44,8 @@ type recipeNode struct {
 	path   string
 }
 
-// holdingsOf are the holdings of all sessions that a scan has seen. ofRecipe has the paths of reports on
-// locks that are nodes of other recipes.
+// holdingsOf are the holdings of all sessions that a scan has seen. ofRecipe has the paths of
+// reports on locks that are nodes of other recipes.
 func holdingsOf(s *snapshot, ofRecipe map[string]recipeNode) map[framework.SessionID][]holding {
 	all := map[framework.SessionID][]holding{}
 	add := func(id framework.SessionID, h holding) {
@@ -137,8 +137,8 @@ func holdingOfNode(e locks.Entry, of recipeNode, queues map[string]bool) holding
 	return h
 }
 
-// holdings are those of all sessions, with memberships of groups, which scans do not read. unread is what
-// could not be read of these.
+// holdings are those of all sessions, with memberships of groups, which scans do not read. unread
+// is what could not be read of these.
 func (u *UI) holdings(q request, s *snapshot) (all map[framework.SessionID][]holding, unread []string) {
 	groups, err := findAll(u, q, s, "groups", members.Find, u.readGroup)
 	if unread = groups.unread; err != nil {

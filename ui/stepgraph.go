@@ -62,7 +62,8 @@ var stepStates = []string{survey.StepFailed, survey.StepUnderWay, survey.StepNex
 // isUrgent reports whether a step is drawn by itself rather than with others.
 func (r graphRow) isUrgent() bool { return r.Mark == bad || r.Mark == busy }
 
-// drawSteps draws a graph from the left to the right, for wide windows, and from the top to the bottom.
+// drawSteps draws a graph from the left to the right, for wide windows, and from the top to the
+// bottom.
 func drawSteps(id, name string, rows []graphRow) (d drawing, short bool) {
 	wide, wideArrows, shortWide := boxesOf(rows, 6, 6)
 	tall, tallArrows, shortTall := boxesOf(rows, 12, 2)
@@ -86,11 +87,11 @@ func drawSteps(id, name string, rows []graphRow) (d drawing, short bool) {
 	return d, shortWide || shortTall
 }
 
-// boxesOf returns a box for each step, in layers by level. If there are more levels than maxLayers, a
-// layer has several of them, except for the first level and the first two with urgent steps. If a layer
-// has more steps than maxBoxes, or several levels, its steps are one box for each state, except for some
-// urgent ones. Arrows within a layer are left out, as are those that follow from others: of a step that
-// is after another one and after what that one is after.
+// boxesOf returns a box for each step, in layers by level. If there are more levels than maxLayers,
+// a layer has several of them, except for the first level and the first two with urgent steps. If a
+// layer has more steps than maxBoxes, or several levels, its steps are one box for each state,
+// except for some urgent ones. Arrows within a layer are left out, as are those that follow from
+// others: of a step that is after another one and after what that one is after.
 func boxesOf(rows []graphRow, maxLayers, maxBoxes int) (boxes []box, arrows []boxArrow, short bool) {
 	layers, merged := layersOf(rows, maxLayers)
 	boxAt := map[string]int{} // by step
@@ -154,8 +155,8 @@ func boxesIn(boxes []box, layer int) []box {
 	return slices.DeleteFunc(slices.Clone(boxes), func(b box) bool { return b.Layer != layer })
 }
 
-// layersOf distributes steps, which are in the order of their levels, over at most maxLayers layers.
-// merged has those with several levels.
+// layersOf distributes steps, which are in the order of their levels, over at most maxLayers
+// layers. merged has those with several levels.
 func layersOf(rows []graphRow, maxLayers int) (layers [][]graphRow, merged map[int]bool) {
 	levels := rows[len(rows)-1].Level + 1
 	alone := map[int]bool{0: true}

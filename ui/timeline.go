@@ -34,8 +34,8 @@ var ranges = []struct {
 	span time.Duration // 0: from the first bar on
 }{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}, {"all", 0}}
 
-// timelineOf draws bars, the oldest first, in the query's range, up to the end of the minute: so the
-// drawing changes once a minute.
+// timelineOf draws bars, the oldest first, in the query's range, up to the end of the minute: so
+// the drawing changes once a minute.
 func timelineOf(bars []bar, now time.Time, q url.Values) (t timeline) {
 	t.Until = now.Truncate(time.Minute).Add(time.Minute)
 	t.From = t.Until

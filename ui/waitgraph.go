@@ -52,8 +52,8 @@ func chainOf(s *snapshot, r locks.Report) (chain []chainLink, cycle int) {
 	return chain, -1
 }
 
-// waitGraph draws the first waiters, the holder below them, and below him the chain of holders that he
-// waits for. A chain that comes back to a holder is a deadlock.
+// waitGraph draws the first waiters, the holder below them, and below him the chain of holders that
+// he waits for. A chain that comes back to a holder is a deadlock.
 func (u *UI) waitGraph(s *snapshot, r locks.Report) *drawing {
 	if len(r.Holders) == 0 || len(r.Waiters) == 0 {
 		return nil

@@ -12,14 +12,15 @@ import (
 	"github.com/lockstep-go/lockstep/locks"
 )
 
-// linger is how long a hub keeps its watches when no page is open: a visitor who goes to another page
-// closes one and opens one.
+// linger is how long a hub keeps its watches when no page is open: a visitor who goes to another
+// page closes one and opens one.
 const linger = 2 * time.Second
 
-// scanWhileOpen scans while a page is open: everything after each interval, or after a quarter of it if a
-// watched directory has changed, and soon the locks whose directories have changed. After a scan of
-// everything it does no other for as long as that has taken. A scan behind a change may come between
-// the creation of a directory and that of its first node, so it is followed by one more.
+// scanWhileOpen scans while a page is open: everything after each interval, or after a quarter of
+// it if a watched directory has changed, and soon the locks whose directories have changed. After a
+// scan of everything it does no other for as long as that has taken. A scan behind a change may
+// come between the creation of a directory and that of its first node, so it is followed by one
+// more.
 func (h *hub) scanWhileOpen() {
 	ctx, unwatch := context.WithCancel(h.life)
 	defer unwatch()
@@ -103,13 +104,13 @@ func waitFor(ctx context.Context, done <-chan struct{}) bool {
 	}
 }
 
-// maxStale is up to how many changed directories a scan of locks reads. Beyond that a scan of everything
-// takes fewer requests.
+// maxStale is up to how many changed directories a scan of locks reads. Beyond that a scan of
+// everything takes fewer requests.
 const maxStale = 50
 
 // changedLocks tells the directories that have changed apart: those of locks, also of new ones, and
-// those with locks in them, each with the names that it had. ok is false if there are others, which a
-// page is about, or too many. The caller holds mu.
+// those with locks in them, each with the names that it had. ok is false if there are others, which
+// a page is about, or too many. The caller holds mu.
 func (h *hub) changedLocks(s *snapshot, stale map[string][]string) (of []string, above map[string][]string, ok bool) {
 	hasLocks := map[string]bool{}
 	for _, r := range s.locks {

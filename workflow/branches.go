@@ -72,8 +72,8 @@ func (b *branches) begin(ctx context.Context, n int) (within context.Context, fi
 	}
 }
 
-// wait records that a function waits until it calls resume. ok is false if the function is to return
-// ErrWaiting at once.
+// wait records that a function waits until it calls resume. ok is false if the function is to
+// return ErrWaiting at once.
 func (b *branches) wait(ctx context.Context) (resume func(), ok bool) {
 	if b.originOf(ctx) != inBranch {
 		return nil, false

@@ -39,8 +39,8 @@ var (
 	ErrSignalled = errors.New("the run already has this signal, or its wait has timed out")
 	// ErrFailed is returned by Handle.Wait and Child for a run that has failed.
 	ErrFailed = errors.New("the run has failed")
-	// ErrCancelled is returned by Handle.Wait and Child for a run that was cancelled. It is also the
-	// cause with which the context of its function ends.
+	// ErrCancelled is returned by Handle.Wait and Child for a run that was cancelled. It is also
+	// the cause with which the context of its function ends.
 	ErrCancelled = errors.New("the run was cancelled")
 )
 

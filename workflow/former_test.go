@@ -95,7 +95,8 @@ func TestOneRunForATickThatIsRepeatedLate(t *testing.T) {
 		require.NoError(t, jobs.Resume(t.Context(), "invoices"))
 		time.Sleep(time.Hour)
 		require.Greater(t, starts.Load(), int64(1), "the attempt was repeated")
-		// the first member may have died while it executed the run: the same run is then executed again
+		// the first member may have died while it executed the run: the same run is then executed
+		// again
 		runs := map[string]string{}
 		for _, run := range executed.all() {
 			id, uuid, _ := strings.Cut(run, " ")

@@ -76,20 +76,13 @@ func WithWorkers(n int) FunctionOption {
 	}
 }
 
-// WithRunAttempts sets how many attempts the function has since the run last waited: when so many have
-// failed, the run is Failed. Default 10. The pauses between attempts begin at firstPause and double
-// up to 5 minutes; they are kept in seconds, rounded up. Default 1 s.
+// WithRunAttempts sets how many attempts the function has since the run last waited: when so many
+// have failed, the run is Failed. Default 10. The pauses between attempts begin at firstPause and
+// double up to 5 minutes; they are kept in seconds, rounded up. Default 1 s.
 func WithRunAttempts(attempts int, firstPause time.Duration) FunctionOption {
 	return func(o *functionOptions) error {
-		if attempts < 1 {
-			return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)
-		}
-		if firstPause <= 0 || firstPause > longestPause {
-			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", errOption,
-				firstPause, longestPause)
-		}
 		o.attempts, o.firstPause = attempts, firstPause
-		return nil
+		return checkAttempts(attempts, firstPause)
 	}
 }
 
@@ -97,7 +90,8 @@ func WithRunAttempts(attempts int, firstPause time.Duration) FunctionOption {
 // step, before the run is Failed: by a crash, a lost session, or the end of the grace of Work.
 // Default 50. A process that crashes counts for all runs that it had. A run that has lost more than
 // half as many is suspected: a process executes one suspected run at a time, in a random order,
-// until it has recorded a step. So those that crash no process are executed without the one that does.
+// until it has recorded a step. So those that crash no process are executed without the one that
+// does.
 func WithMaxLosses(n int) FunctionOption {
 	return func(o *functionOptions) error {
 		if n < 1 {

@@ -23,8 +23,8 @@ import (
 
 // Report describes a run.
 type Report struct {
-	// Path is the path of the Workflows that have the run. In JSON the id follows it, as the command
-	// line takes it.
+	// Path is the path of the Workflows that have the run. In JSON the id follows it, as the
+	// command line takes it.
 	Path string `json:"-"`
 	// ID is the id that Start was given, as Run.ID. Kind is the run's kind.
 	ID   string `json:"id"`
@@ -58,9 +58,9 @@ type Report struct {
 	// end. Steps do not change the record.
 	Started time.Time `json:"started"`
 	Changed time.Time `json:"changed"`
-	// Steps are the steps that have records, in the order in which these were made. Only Inspect reads
-	// steps. The servers do not know which step is under way: it is one that follows the last of
-	// these.
+	// Steps are the steps that have records, in the order in which these were made. Only Inspect
+	// reads steps. The servers do not know which step is under way: it is one that follows the last
+	// of these.
 	Steps []StepRecord `json:"steps,omitempty"`
 	// Signals are the names of the signals that have come, a name once for each of its signals.
 	// Only Inspect reads signals.

@@ -34,10 +34,10 @@ func (k Kind[I, O]) Name() string { return k.name }
 //
 // The function returns the run's result; or an error that wraps ErrWaiting, to be called again when
 // a wait is over; or another error, to be called again after a pause, until the attempts of
-// WithRunAttempts are used up. An error of Permanent ends the run at once. A panic is an error. When
-// Sleep, Await or Child has returned ErrWaiting in this call, the run waits also if the function
-// returns a result, which is then dropped. An input that does not decode into I is a failed
-// attempt: a member with another release may take the next one.
+// WithRunAttempts are used up. An error of Permanent ends the run at once. A panic is an error.
+// When Sleep, Await or Child has returned ErrWaiting in this call, the run waits also if the
+// function returns a result, which is then dropped. An input that does not decode into I is a
+// failed attempt: a member with another release may take the next one.
 //
 // Two releases may work side by side: a member takes only runs of kinds that it has registered, and
 // finds steps by their names.

@@ -19,25 +19,30 @@ type stepOptions struct {
 
 func stepDefaults() stepOptions { return stepOptions{attempts: 1} }
 
-// longestPause bounds the pauses between attempts, of steps (WithStepAttempts) and of runs (WithRunAttempts).
+// longestPause bounds the pauses between attempts, of steps (WithStepAttempts) and of runs
+// (WithRunAttempts).
 const longestPause = 5 * time.Minute
 
-// WithStepAttempts runs a failed step again, up to so many attempts in all. Default 1: no retry. The
-// pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half and
-// one and a half times that. A permanent error is not retried. The next executor counts from 1
+// WithStepAttempts runs a failed step again, up to so many attempts in all. Default 1: no retry.
+// The pauses begin at firstPause and double up to 5 minutes; each is drawn at random between half
+// and one and a half times that. A permanent error is not retried. The next executor counts from 1
 // again.
 func WithStepAttempts(attempts int, firstPause time.Duration) StepOption {
 	return func(o *stepOptions) error {
-		if attempts < 1 {
-			return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)
-		}
-		if firstPause <= 0 || firstPause > longestPause {
-			return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", errOption,
-				firstPause, longestPause)
-		}
 		o.attempts, o.firstPause = attempts, firstPause
-		return nil
+		return checkAttempts(attempts, firstPause)
 	}
+}
+
+func checkAttempts(attempts int, firstPause time.Duration) error {
+	switch {
+	case attempts < 1:
+		return fmt.Errorf("%w: %d attempts, there must be at least 1", errOption, attempts)
+	case firstPause <= 0 || firstPause > longestPause:
+		return fmt.Errorf("%w: first pause %v, it must be more than 0 and at most %v", errOption, firstPause,
+			longestPause)
+	}
+	return nil
 }
 
 // WithPermanentErrors makes errors permanent that wrap one of errs, as Permanent does. The error of
@@ -53,9 +58,9 @@ func WithPermanentErrors(errs ...error) StepOption {
 	}
 }
 
-// WithRecordedFailure makes the failure of the last attempt of WithStepAttempts permanent, whatever the
-// error is. Without WithStepAttempts that is the first attempt. Use it for a step whose failure the run
-// compensates for, so that a later attempt of the run does not run the step again.
+// WithRecordedFailure makes the failure of the last attempt of WithStepAttempts permanent, whatever
+// the error is. Without WithStepAttempts that is the first attempt. Use it for a step whose failure
+// the run compensates for, so that a later attempt of the run does not run the step again.
 func WithRecordedFailure() StepOption {
 	return func(o *stepOptions) error {
 		o.recordsFailure = true

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 )
 
-// TestNodesOfNumberedSignals: the first of a name has the node that it had before there were several,
-// and a name is read as it was written.
+// TestNodesOfNumberedSignals: the first of a name has the node that it had before there were
+// several, and a name is read as it was written.
 func TestNodesOfNumberedSignals(t *testing.T) {
 	for node, want := range map[string]numbered{"signal-a": {"a", 1}, "signal2-a": {"a", 2}, "signal-2-a": {"2-a", 1},
 		"signal12-2-a": {"2-a", 12}} {

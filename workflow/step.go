@@ -29,10 +29,11 @@ type Recorder interface {
 	IsRecorded(name string) bool
 	// Do is Step for a function without a result.
 	Do(ctx context.Context, name string, fn func(ctx context.Context, key Key) error, opts ...StepOption) error
-	// Parallel calls functions at once and waits until all have returned. Each may run steps, and wait
-	// if the Recorder is a Run. If functions fail, Parallel returns their errors, joined. Otherwise,
-	// if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the first of the
-	// waits is over, and its function is called again. A panic is an error (framework.ErrPanic).
+	// Parallel calls functions at once and waits until all have returned. Each may run steps, and
+	// wait if the Recorder is a Run. If functions fail, Parallel returns their errors, joined.
+	// Otherwise, if one returns ErrWaiting, Parallel returns ErrWaiting: the run waits until the
+	// first of the waits is over, and its function is called again. A panic is an error
+	// (framework.ErrPanic).
 	//
 	// As long as another function works, Sleep, Await and Child with the context that Parallel has
 	// passed wait in the process, and the function goes on when its wait is over. They return
@@ -115,8 +116,8 @@ type Key struct {
 // the record says, also the first time: fields that JSON leaves out are lost.
 //
 // fn's context ends with ctx, with the executor and after WithTimeout. An error of fn is returned,
-// wrapped, after the attempts of WithStepAttempts; it leaves no record, and the step may be called again,
-// also by the next attempt of a run. A panic is an error (framework.ErrPanic).
+// wrapped, after the attempts of WithStepAttempts; it leaves no record, and the step may be called
+// again, also by the next attempt of a run. A panic is an error (framework.ErrPanic).
 //
 // A step fails permanently if fn returns an error of Permanent or WithPermanentErrors, or if its
 // attempts are used up and it has WithRecordedFailure. Then the failure is recorded as a result is,

@@ -179,8 +179,8 @@ func (r *Run) findSignal(ctx context.Context, name numbered) (signal signalRecor
 	return signal, err == nil, ignoreNoNode(err)
 }
 
-// timeOutSignal makes the node which says that a signal has timed out. If the signal comes first, it
-// returns the signal.
+// timeOutSignal makes the node which says that a signal has timed out. If the signal comes first,
+// it returns the signal.
 func (r *Run) timeOutSignal(ctx context.Context, name numbered) (signal signalRecord, err error) {
 	node := r.signalNode(name)
 	timedOut, err := encodeRecord(signalRecord{TimedOut: true})
@@ -292,7 +292,8 @@ const lookAfter = time.Second
 var errTimeOver = errors.New("the time of the wait is over")
 
 // wait returns nil when what the run waits for may have come: look again. It returns ErrWaiting,
-// and records the wait, when no other function of Parallel works any more, or if ctx is not from one.
+// and records the wait, when no other function of Parallel works any more, or if ctx is not from
+// one.
 func (r *Run) wait(ctx context.Context, w runWait) error {
 	resume, ok := r.branches.wait(ctx)
 	if resume != nil {

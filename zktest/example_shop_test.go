@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// shop is a service: one instance leads, one writes a report each hour and orders a mail about it, all
-// send mails. It tells does what it does.
+// shop is a service: one instance leads, one writes a report each hour and orders a mail about it,
+// all send mails. It tells does what it does.
 func shop(ctx context.Context, client *framework.Client, does func(string)) error {
 	mails := queue.New(client, "/shop/mails", codec.Text())
 	defer mails.Close(ctx)
@@ -47,8 +47,8 @@ func shop(ctx context.Context, client *framework.Client, does func(string)) erro
 	}, lockstep.WithSignals())
 }
 
-// TestShop runs three instances for three hours, in a fraction of a second. Each hour another one is
-// without network when the report is due.
+// TestShop runs three instances for three hours, in a fraction of a second. Each hour another one
+// is without network when the report is due.
 func TestShop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zk := zktest.Start(t)

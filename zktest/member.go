@@ -18,8 +18,8 @@ type Member struct {
 // Member connects a client through a new link with that name, and closes it at the end of the test.
 // It sets the configuration's Servers, and an empty Identity to the name. The client counts leases
 // with time.Now, so that it works in a testing/synctest bubble, and has no log unless an option
-// sets one: framework.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil))) shows why a job or a
-// handler of a queue has failed. Member fails the test if there is no session within 30 s.
+// sets one: framework.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil))) shows why a job or
+// a handler of a queue has failed. Member fails the test if there is no session within 30 s.
 func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framework.Option) *Member {
 	tb.Helper()
 	link := s.Link(name)
@@ -43,8 +43,8 @@ func (s *Server) Member(tb TB, name string, cfg framework.Config, opts ...framew
 }
 
 // MustConnect connects a client to a new server in memory: for examples, and to try a program out.
-// stop closes both. A service calls framework.Connect with the addresses of its ensemble, and a test
-// Start and Server.Member. MustConnect panics if ctx ends before there is a session.
+// stop closes both. A service calls framework.Connect with the addresses of its ensemble, and a
+// test Start and Server.Member. MustConnect panics if ctx ends before there is a session.
 func MustConnect(ctx context.Context) (client *framework.Client, stop func()) {
 	if ctx.Err() != nil { // else it may connect nevertheless: the server is that fast
 		panic(context.Cause(ctx))

@@ -29,6 +29,9 @@ type Server struct {
 func New(opts ...Option) (*Server, error) {
 	var config zkserver.Config
 	for _, opt := range opts {
+		if opt == nil {
+			continue
+		}
 		if err := opt(&config); err != nil {
 			return nil, err
 		}

@@ -34,6 +34,9 @@ func TestOptionsRefuseBadValues(t *testing.T) {
 		require.ErrorIs(t, err, errOption)
 		require.ErrorContains(t, err, want)
 	}
+	zk, err := New(nil) // as in all packages
+	require.NoError(t, err)
+	zk.Close()
 }
 
 // recorder is a TB that notes what Start does with it.

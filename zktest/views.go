@@ -178,7 +178,8 @@ type Watch struct {
 	Path string
 	// Session is the connection's session.
 	Session framework.SessionID
-	// Children says that the watch is on the node's children; otherwise it is on existence and data.
+	// Children says that the watch is on the node's children; otherwise it is on existence and
+	// data.
 	Children bool
 	// Mode is how long the watch lasts and which nodes it covers.
 	Mode WatchMode

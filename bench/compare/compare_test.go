@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-go/lockstep/zktest"
 )
 
-// TestEachRowHasItsMeasurement checks that the rows name work, and are compared with rows that exist.
+// TestEachRowHasItsMeasurement checks that the rows name work, and are compared with rows that
+// exist.
 func TestEachRowHasItsMeasurement(t *testing.T) {
 	count := map[job]int{}
 	for _, j := range jobs {
@@ -52,7 +53,8 @@ func TestInMemory(t *testing.T) {
 		t.Run(j.String(), func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			// A busy machine may do nothing in a short span: it gets a longer one, until the test's time is over.
+			// A busy machine may do nothing in a short span: it gets a longer one, until the test's
+			// time is over.
 			for span := 50 * time.Millisecond; ; span *= 2 {
 				f, err := measurements[j.work](ctx, measurement{work: j.work, peer: j.peer, servers: servers,
 					warmup: time.Millisecond, span: span, session: 10 * time.Second})
@@ -111,8 +113,8 @@ func TestATableNeedsItsPlace(t *testing.T) {
 	require.ErrorContains(t, err, "no comments")
 }
 
-// TestBothBelieve checks what is said of a library whose holder is told before the next one is granted,
-// of one whose holder is told late, and of one whose holder is never told.
+// TestBothBelieve checks what is said of a library whose holder is told before the next one is
+// granted, of one whose holder is told late, and of one whose holder is never told.
 func TestBothBelieve(t *testing.T) {
 	never, short := outcome{Granted: unseen, Told: -0.97}, outcome{Granted: 4, Told: 4.004, Together: 0.004}
 	late, untold := outcome{Granted: 4, Told: 10.4, Together: 6.4}, outcome{Granted: 4, Told: unseen, Together: 21.2}

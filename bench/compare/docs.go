@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// write writes the report to a directory, with its charts, and renews the tables of the pages there.
+// write writes the report to a directory, with its charts, and renews the tables of the pages
+// there.
 func (r *report) write(dir string) error {
 	return errors.Join(writeJSON(filepath.Join(dir, "compare.json"), r),
 		os.WriteFile(filepath.Join(dir, "compare-light.svg"), r.chart(light), 0o644),
@@ -29,7 +30,8 @@ func writeJSON(file string, r any) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// tables are the parts of pages that are made from reports, each between two comments with its name.
+// tables are the parts of pages that are made from reports, each between two comments with its
+// name.
 var tables = []struct {
 	page, name string
 	table      func(dir string) (string, error)
@@ -55,7 +57,8 @@ func read(file string, into any, markdown func() string) (string, error) {
 	return markdown(), nil
 }
 
-// writeTables renews the tables of the pages in a directory. It leaves out pages that are not there.
+// writeTables renews the tables of the pages in a directory. It leaves out pages that are not
+// there.
 func writeTables(dir string) error {
 	for _, t := range tables {
 		file := filepath.Join(dir, t.page)

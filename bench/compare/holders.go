@@ -41,8 +41,8 @@ type trial struct {
 }
 
 // outcome is what was seen: when the second one was granted and when the first one was told that it
-// holds no longer, in seconds after the fault, unseen if that did not happen while they were watched;
-// and for how long both believed to hold.
+// holds no longer, in seconds after the fault, unseen if that did not happen while they were
+// watched; and for how long both believed to hold.
 type outcome struct{ Granted, Told, Together float64 }
 
 const unseen = -1
@@ -189,8 +189,8 @@ func (r *holdersReport) write(dir string) error {
 	return errors.Join(writeJSON(filepath.Join(dir, "compare-holders.json"), r), writeTables(dir))
 }
 
-// observe starts a holder and a waiter on their servers, lets the fault happen, and watches them. The
-// fault returns when it has happened, and from when on the holder can be expected to act.
+// observe starts a holder and a waiter on their servers, lets the fault happen, and watches them.
+// The fault returns when it has happened, and from when on the holder can be expected to act.
 func observe(ctx context.Context, peer string, holds, waits []string, watched time.Duration,
 	happen func(holder *member) (at, awake time.Time, err error), environ ...string) (o outcome, err error) {
 	name := fmt.Sprintf("holders-%d", time.Now().UnixNano())
@@ -438,8 +438,9 @@ func failOverPostgres(ctx context.Context, t trial, h *holders) (o outcome, err 
 	return promotePostgres(ctx, t, h, true)
 }
 
-// promotePostgres makes the replica the primary. A replica grants advisory locks of its own at any time:
-// the waiter comes when it has become the primary, as a program that looks for the primary does.
+// promotePostgres makes the replica the primary. A replica grants advisory locks of its own at any
+// time: the waiter comes when it has become the primary, as a program that looks for the primary
+// does.
 func promotePostgres(ctx context.Context, t trial, h *holders, kill bool) (o outcome, err error) {
 	primary, replica, err := h.postgresPair(ctx)
 	if err != nil {

@@ -61,8 +61,8 @@ type locker func(ctx context.Context) (grant, error)
 // grant is a hold.
 type grant struct {
 	release func(context.Context) error
-	// over is closed when the library tells the holder that it holds no longer. It is nil if it never
-	// does.
+	// over is closed when the library tells the holder that it holds no longer. It is nil if it
+	// never does.
 	over <-chan struct{}
 }
 

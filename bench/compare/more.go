@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// goroutines lets the goroutines of one client take turns at one lock. Bare requests do not wait for
-// each other: that bounds what any lock can do.
+// goroutines lets the goroutines of one client take turns at one lock. Bare requests do not wait
+// for each other: that bounds what any lock can do.
 func goroutines(ctx context.Context, m measurement) (f figure, err error) {
 	c, err := m.connect(ctx)
 	if err != nil {
@@ -87,9 +87,9 @@ func handover(ctx context.Context, m measurement) (f figure, err error) {
 	return figure{PerS: waiters / time.Since(begun).Seconds()}, errors.Join(errs...)
 }
 
-// nextHolder measures how long it takes from a release until the next of the waiters holds, which is
-// mostly one of another client. Each holds for a moment before it releases, so that nothing is on its
-// way then.
+// nextHolder measures how long it takes from a release until the next of the waiters holds, which
+// is mostly one of another client. Each holds for a moment before it releases, so that nothing is
+// on its way then.
 func nextHolder(ctx context.Context, m measurement) (f figure, err error) {
 	lockers, err := m.inLine(ctx, someClients)
 	if err != nil {
@@ -298,7 +298,8 @@ func idle(ctx context.Context, m measurement) (f figure, err error) {
 	return figure{MS: float64(used.Milliseconds()) / time.Since(begun).Seconds()}, nil
 }
 
-// processorTime returns how much processor time processes have used, in the kernel's ticks of 10 ms.
+// processorTime returns how much processor time processes have used, in the kernel's ticks of 10
+// ms.
 func processorTime(pids string) (total time.Duration) {
 	for pid := range strings.SplitSeq(pids, ",") {
 		text, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -314,8 +315,8 @@ func processorTime(pids string) (total time.Duration) {
 	return total
 }
 
-// member is one of the processes that want one lock: it prints UP, HELD when it holds, and OVER when
-// its library tells it that it holds no longer. It releases at a line of its input, and prints
+// member is one of the processes that want one lock: it prints UP, HELD when it holds, and OVER
+// when its library tells it that it holds no longer. It releases at a line of its input, and prints
 // RELEASED before it does.
 func (m measurement) member(ctx context.Context) error {
 	c, err := m.connect(ctx)

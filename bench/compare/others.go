@@ -279,8 +279,8 @@ func isDuplicate(err error) bool {
 	return errors.As(err, &refused) && refused.SQLState() == "23505"
 }
 
-// queue takes as River does: the first row that nobody else has locked. The transaction's end is the
-// acknowledgement.
+// queue takes as River does: the first row that nobody else has locked. The transaction's end is
+// the acknowledgement.
 func (c postgresConnection) queue(string) (put putter, take taker, err error) {
 	_, err = c.Exec(context.Background(), "create table if not exists items (id bigserial primary key, item bytea)")
 	put = func(ctx context.Context, item []byte) error {

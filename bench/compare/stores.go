@@ -228,8 +228,8 @@ func postgresUser(dir string) (*syscall.SysProcAttr, error) {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}, nil
 }
 
-// startProcess starts a server and waits until it accepts connections. program may be name@path, for
-// a program that looks at the name by which it is called.
+// startProcess starts a server and waits until it accepts connections. program may be name@path,
+// for a program that looks at the name by which it is called.
 func startProcess(ctx context.Context, dir, addr string, owner *syscall.SysProcAttr, program string,
 	args ...string) (*process, error) {
 	name, path, renamed := strings.Cut(program, "@")

@@ -83,7 +83,8 @@ func compare(ctx context.Context, selected []job, turns int, warmup, span time.D
 	return r, nil
 }
 
-// measureJob makes one measurement, by one process or, of take-overs, by two. It may take two minutes.
+// measureJob makes one measurement, by one process or, of take-overs, by two. It may take two
+// minutes.
 func measureJob(ctx context.Context, j job, s *stores, warmup, span time.Duration) (f figure, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/ui"
 )
 
-// TestTheTwelveQuestionsInABrowser clicks as docs/ui.md says, in Chromium, and logs the seconds of that
-// table: from the request for the overview until the last page shows the answer.
+// TestTheTwelveQuestionsInABrowser clicks as docs/ui.md says, in Chromium, and logs the seconds of
+// that table: from the request for the overview until the last page shows the answer.
 func TestTheTwelveQuestionsInABrowser(t *testing.T) {
 	browser.Require(t)
 	t.Parallel()

@@ -8,8 +8,8 @@
 //	go run ./examples/cluster --zk host:port,host:port,host:port
 //	go run ./examples/cluster --ui
 //
-// With --ui it goes on until Ctrl-C, and opens the web page of the cluster, in which further things go
-// wrong: tour.go. See member.go for the part that a service would have.
+// With --ui it goes on until Ctrl-C, and opens the web page of the cluster, in which further things
+// go wrong: tour.go. See member.go for the part that a service would have.
 package main
 
 import (

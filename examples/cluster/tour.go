@@ -27,8 +27,8 @@ import (
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
-// tour is what goes on beside the members for those who look at the page: two services hold a lock each
-// and wait for the other's, so waiters gather; a queue grows, a job fails, and more.
+// tour is what goes on beside the members for those who look at the page: two services hold a lock
+// each and wait for the other's, so waiters gather; a queue grows, a job fails, and more.
 type tour struct {
 	connect func(ctx context.Context, identity string) (*framework.Client, error)
 	clients []*framework.Client
@@ -156,7 +156,8 @@ func (t *tour) begin(ctx context.Context) error {
 	return t.schedule(ctx, billing)
 }
 
-// deadlock has two processes wait for each other's lock. Both only report deadlocks, so neither gives up.
+// deadlock has two processes wait for each other's lock. Both only report deadlocks, so neither
+// gives up.
 func (t *tour) deadlock(ctx context.Context, billing, invoices *framework.Client) error {
 	reports := locks.WithDeadlockMode(locks.DeadlockReport)
 	ledger, err := locks.NewMutex(billing, "/locks/ledger", reports).Lock(ctx)
@@ -182,7 +183,8 @@ func (t *tour) wait(ctx context.Context, client *framework.Client, path string) 
 	})
 }
 
-// work puts items into a queue whose consumer stands still, and one into a queue whose consumer fails.
+// work puts items into a queue whose consumer stands still, and one into a queue whose consumer
+// fails.
 func (t *tour) work(ctx context.Context, client, consumer *framework.Client) {
 	t.tasks.Go(func() {
 		q := queue.New(client, "/queues/invoices", codec.Text())
@@ -213,8 +215,8 @@ func (t *tour) work(ctx context.Context, client, consumer *framework.Client) {
 	})
 }
 
-// fleet has members of which one is out of service, instances of which one gets no calls, and a value that
-// somebody has changed at night.
+// fleet has members of which one is out of service, instances of which one gets no calls, and a
+// value that somebody has changed at night.
 func (t *tour) fleet(ctx context.Context, client *framework.Client) error {
 	group := members.New(client, "/members/billing")
 	services := registry.New(client, "/services")

@@ -101,8 +101,8 @@ func questionsOfPage(t *testing.T) (all []question) {
 	return all
 }
 
-// TestTheTwelveQuestions follows the clicks of docs/ui.md, without a browser, and finds what that says
-// on the page. The time is virtual.
+// TestTheTwelveQuestions follows the clicks of docs/ui.md, without a browser, and finds what that
+// says on the page. The time is virtual.
 func TestTheTwelveQuestions(t *testing.T) {
 	onTour(t, func(get func(name string) string) {
 		for _, q := range questionsOfPage(t) {
@@ -158,8 +158,8 @@ var linksBetween = map[string]string{
 	"sessions": "session", "session": "barriers? election group job lock queue service workflow",
 }
 
-// TestAllPagesAreLinked follows all links from the overview. Each leads to a page, pages of each kind
-// link to those of others, and what names a session is on the page of that session.
+// TestAllPagesAreLinked follows all links from the overview. Each leads to a page, pages of each
+// kind link to those of others, and what names a session is on the page of that session.
 func TestAllPagesAreLinked(t *testing.T) {
 	onTour(t, func(get func(name string) string) {
 		links := map[string]map[string]bool{} // by page

@@ -137,8 +137,8 @@ func (s *scenario) sleep(ctx context.Context, nights int) error {
 	}
 }
 
-// report prints how many nights there were, and what happened to them. It returns an error if a night
-// was closed twice or is not counted. No scheduler may run.
+// report prints how many nights there were, and what happened to them. It returns an error if a
+// night was closed twice or is not counted. No scheduler may run.
 func (s *scenario) report(ctx context.Context, o *office) error {
 	state, err := o.jobs.State(ctx, jobName)
 	if err != nil {

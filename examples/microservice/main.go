@@ -1,7 +1,7 @@
 // Command microservice is an HTTP service with several replicas. The leader gives each order a
 // number of its own, even if replicas fail. All replicas send receipts, from a queue. One replica
-// reports on schedule, and one monitors the locks, jobs, queues and workflows. Each serves a web page of them.
-// lockstep.Run runs the parts; OpenTelemetry and Prometheus observe them.
+// reports on schedule, and one monitors the locks, jobs, queues and workflows. Each serves a web
+// page of them. lockstep.Run runs the parts; OpenTelemetry and Prometheus observe them.
 //
 //	go run ./examples/microservice
 //	go run ./examples/microservice --replicas 1 --listen :8081 --zk host:port,host:port,host:port
@@ -10,9 +10,9 @@
 // http://localhost:8080/lockstep/, the web page.
 //
 // docs/grafana/lockstep.json and docs/prometheus/lockstep.yml are a dashboard and alert rules for
-// the metrics. Spans go to the file of --spans, the log to standard error. See shop.go (the leader's
-// work), web.go (the pages) and replica.go (all that a replica does) for the part that a service would
-// have.
+// the metrics. Spans go to the file of --spans, the log to standard error. See shop.go (the
+// leader's work), web.go (the pages) and replica.go (all that a replica does) for the part that a
+// service would have.
 package main
 
 import (

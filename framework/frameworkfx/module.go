@@ -15,15 +15,15 @@ import (
 	"github.com/lockstep-go/lockstep/internal/drain"
 )
 
-// Module provides a *framework.Client from a supplied framework.Config, and the options of AsOption.
-// It logs to the application's *slog.Logger if there is one. Building and starting the application do
-// not wait for ZooKeeper: the client connects when it can. On stop the client is closed after the
-// recipes that take it.
+// Module provides a *framework.Client from a supplied framework.Config, and the options of
+// AsOption. It logs to the application's *slog.Logger if there is one. Building and starting the
+// application do not wait for ZooKeeper: the client connects when it can. On stop the client is
+// closed after the recipes that take it.
 var Module = fx.Module("lockstep.framework", fx.Provide(provide, func() *drain.Sequence { return &drain.Sequence{} }))
 
 // Grace sets the application's stop timeout so that functions may go on for d when the application
-// stops: handlers of a queue, runs, jobs. fx's own default of 15 s allows 11.25 s. Pass it to fx.New
-// itself, in place of fx.StopTimeout, and not to an fx.Module.
+// stops: handlers of a queue, runs, jobs. fx's own default of 15 s allows 11.25 s. Pass it to
+// fx.New itself, in place of fx.StopTimeout, and not to an fx.Module.
 func Grace(d time.Duration) fx.Option {
 	if d <= 0 {
 		return fx.Error(fmt.Errorf("frameworkfx.Grace: %v: it must be positive", d))
@@ -44,8 +44,9 @@ var WaitForSession = fx.Invoke(func(lc fx.Lifecycle, c *framework.Client) {
 // framework.WatchdogMain first.
 func Watchdog() fx.Option { return AsOption(framework.WithWatchdog()) }
 
-// AsOption adds an option of Module's client, or what a constructor returns: a framework.Option or a
-// []framework.Option, and an error if it may fail. The application does not build with anything else.
+// AsOption adds an option of Module's client, or what a constructor returns: a framework.Option or
+// a []framework.Option, and an error if it may fail. The application does not build with anything
+// else.
 func AsOption(optionOrConstructor any, annotations ...fx.Annotation) fx.Option {
 	return appmodule.Collect[framework.Option]("frameworkfx.AsOption", "lockstep.framework.options",
 		optionOrConstructor, annotations)

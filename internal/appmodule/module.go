@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-go/lockstep/internal/drain"
 )
 
-// Collect adds a T, a []T, or what a constructor returns to a value group of T. The constructor must
-// return a T or a []T, and may also return an error. Otherwise the application fails to build, with
-// an error that names the caller, such as "schedulerfx.AsJob". Without this check fx would drop the
-// value silently.
+// Collect adds a T, a []T, or what a constructor returns to a value group of T. The constructor
+// must return a T or a []T, and may also return an error. Otherwise the application fails to build,
+// with an error that names the caller, such as "schedulerfx.AsJob". Without this check fx would
+// drop the value silently.
 func Collect[T any](caller, group string, valueOrConstructor any, annotations []fx.Annotation) fx.Option {
 	one, many := reflect.TypeFor[T](), reflect.TypeFor[[]T]()
 	given := reflect.TypeOf(valueOrConstructor)

@@ -67,8 +67,8 @@ func (s *bootAlarms) ringDue() {
 	s.arm()
 }
 
-// arm sets the timer to the first alarm, unless it expires before: then it is set again. So an alarm
-// that is set and stopped all the time costs no call of the system. Guarded by mu.
+// arm sets the timer to the first alarm, unless it expires before: then it is set again. So an
+// alarm that is set and stopped all the time costs no call of the system. Guarded by mu.
 func (s *bootAlarms) arm() {
 	if len(s.set) == 0 || s.armed != 0 && s.armed <= s.set[0].at {
 		return // a timer that expires without an alarm rings none

@@ -50,8 +50,8 @@ var (
 	ErrHungUp     = errors.New("it accepted the connection, and closed it without an answer")
 )
 
-// Ask asks a server, host:port or host:port/address, for its role with the word srvr. A server whose
-// configuration forbids the word has no Mode. It waits 3 s at most.
+// Ask asks a server, host:port or host:port/address, for its role with the word srvr. A server
+// whose configuration forbids the word has no Mode. It waits 3 s at most.
 func (a Asker) Ask(ctx context.Context, server string) (Server, error) {
 	began := time.Now()
 	text, err := a.Send(ctx, server, "srvr")
@@ -84,8 +84,8 @@ func Fields(text, separator string) map[string]string {
 	return fields
 }
 
-// Send sends a four-letter word and returns the answer. It waits 3 s at most. The error is that of ctx
-// if it has ended, wraps ErrHungUp, or says why there is no answer.
+// Send sends a four-letter word and returns the answer. It waits 3 s at most. The error is that of
+// ctx if it has ended, wraps ErrHungUp, or says why there is no answer.
 func (a Asker) Send(ctx context.Context, server, word string) (string, error) {
 	asking, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer within %v", patience))
 	defer cancel()
@@ -139,7 +139,8 @@ func (a Asker) exchange(ctx context.Context, server, word string) (string, error
 	return string(answer), err
 }
 
-// hasHungUp reports whether an error, also of a dial, says that the server has closed the connection.
+// hasHungUp reports whether an error, also of a dial, says that the server has closed the
+// connection.
 func hasHungUp(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

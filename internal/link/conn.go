@@ -181,7 +181,7 @@ func (c *conn) sendPings(interval time.Duration) {
 		if c.pending == nil {
 			return
 		}
-		c.pings.noteSent(c.cfg.Now())
+		c.pings.recordSent(c.cfg.Now())
 		c.out.putPingPair()
 		c.work.Signal()
 		c.pings.next.Reset(interval)

@@ -104,8 +104,8 @@ func (o *outbox) takeChunk() *chunk {
 	return c
 }
 
-// markUnsent records that only n bytes of a chunk could be written: a server that has not got all of
-// a frame has not seen it.
+// markUnsent records that only n bytes of a chunk could be written: a server that has not got all
+// of a frame has not seen it.
 func (c *chunk) markUnsent(n int) {
 	for i, call := range c.calls {
 		call.sent = c.ends[i] <= n

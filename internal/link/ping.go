@@ -39,7 +39,7 @@ func PingInterval(timeout time.Duration) time.Duration { return timeout * 9 / 20
 // deadline: the answers to calls and the watch events do not.
 func extraReadTime(timeout time.Duration) time.Duration { return timeout / 12 }
 
-func (p *pingPairs) noteSent(at time.Duration) { p.unanswered = append(p.unanswered, at) }
+func (p *pingPairs) recordSent(at time.Duration) { p.unanswered = append(p.unanswered, at) }
 
 // recordAnswered records an answer, and reports whether it is that to the second ping of a pair.
 func (p *pingPairs) recordAnswered(at time.Duration) (second bool) {

@@ -31,8 +31,8 @@ type Hold interface {
 	// Release ends the hold with a cause, unless the hold has ended already, and begins to give the
 	// lock back. It calls queued, unless that is nil. Only the first call counts. Send goes on.
 	Release(cause error, queued func()) primitives.Discarded
-	// Send sends, once, what Release has begun: in the caller's goroutine, which waits for an answer
-	// then, or in another one.
+	// Send sends, once, what Release has begun: in the caller's goroutine, which waits for an
+	// answer then, or in another one.
 	Send(inCaller bool)
 	// Remaining is the time until the hold ends, unless a later proof of life extends it.
 	Remaining() time.Duration

@@ -1,6 +1,6 @@
 // Package metrics has the table of all metrics of Lockstep. The recipes make their instruments from
-// its rows. Package internal/metrics/dashboard generates the table of docs/telemetry.md, a dashboard and
-// alert rules from it.
+// its rows. Package internal/metrics/dashboard generates the table of docs/telemetry.md, a
+// dashboard and alert rules from it.
 package metrics
 
 // Kind is the kind of an instrument.

@@ -31,8 +31,8 @@ var (
 	// []election.Option, or nil. It needs no client.
 	CheckElectionOptions func(options any) error
 
-	// InspectSteps is workflow.Workflows.Inspect without Report.Taken, for a caller that inspects many
-	// runs: to find the claim of one run, Inspect reads the claims of all runs of its kind.
+	// InspectSteps is workflow.Workflows.Inspect without Report.Taken, for a caller that inspects
+	// many runs: to find the claim of one run, Inspect reads the claims of all runs of its kind.
 	// workflows is a *workflow.Workflows, and report a workflow.Report.
 	InspectSteps func(ctx context.Context, workflows any, id string) (report any, err error)
 
@@ -46,14 +46,14 @@ var (
 
 	// RunsOfJobs returns the latest runs of the jobs of reports, a []scheduler.Report, as a
 	// [][]scheduler.RunRecord: each as scheduler.Scheduler.Runs does, in the order of the reports,
-	// and read together. Of jobs whose runs cannot be read it returns the errors, joined, beside the
-	// others' runs.
+	// and read together. Of jobs whose runs cannot be read it returns the errors, joined, beside
+	// the others' runs.
 	RunsOfJobs func(ctx context.Context, client *framework.Client, reports any) (runs any, err error)
 
-	// ScanLocksAgain is monitor.Scanner.Scan for the locks at and below some paths: it reads only these,
-	// and returns a monitor.Report with what the latest look has seen of the rest. looker is a
-	// *monitor.Scanner that has scanned.
-	ScanLocksAgain func(ctx context.Context, looker any, paths []string) (report any, err error)
+	// ScanLocksAgain is monitor.Scanner.Scan for the locks at and below some paths: it reads only
+	// these, and returns a monitor.Report with what the latest scan has seen of the rest. scanner
+	// is a *monitor.Scanner that has scanned.
+	ScanLocksAgain func(ctx context.Context, scanner any, paths []string) (report any, err error)
 
 	// MonitorProblems are the names of all problems that a monitor can find, in the order of
 	// reports. Nobody changes them.

@@ -13,8 +13,8 @@ import (
 // OfSession is package framework's implementation of Of, which it sets when it is initialized.
 var OfSession func(session any) Operations
 
-// DialerOf returns what framework.WithDialer has given to a client, a *framework.Client, or nil. Package
-// framework sets it when it is initialized.
+// DialerOf returns what framework.WithDialer has given to a client, a *framework.Client, or nil.
+// Package framework sets it when it is initialized.
 var DialerOf func(client any) func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Of returns the operations of a session, a *framework.Session, which this package cannot name:

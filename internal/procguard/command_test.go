@@ -314,8 +314,8 @@ type recordingGuard struct {
 
 func (g recordingGuard) Ended() { g.ended() }
 
-// TestAGuardLastsUntilTheGroupHasEnded: the command ends by SIGTERM and its worker does not. If this
-// process dies meanwhile, the guard must end the worker.
+// TestAGuardLastsUntilTheGroupHasEnded: the command ends by SIGTERM and its worker does not. If
+// this process dies meanwhile, the guard must end the worker.
 func TestAGuardLastsUntilTheGroupHasEnded(t *testing.T) {
 	hold, lose := newLosableHold(t)
 	cmd, file := shellCommand(t, `trap 'exit 0' TERM

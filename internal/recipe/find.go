@@ -69,8 +69,8 @@ func Find(ctx context.Context, client *framework.Client, roots []string, maxDire
 	}
 }
 
-// Chunks yields the values of a sequence in chunks of up to n, in their order, and each of its errors
-// apart, behind the values that were before it.
+// Chunks yields the values of a sequence in chunks of up to n, in their order, and each of its
+// errors apart, behind the values that were before it.
 func Chunks[T any](sequence iter.Seq2[T, error], n int) iter.Seq2[[]T, error] {
 	return func(yield func([]T, error) bool) {
 		var chunk []T

@@ -19,8 +19,8 @@ type Step func(s *framework.Session) error
 
 // OnSession calls step with the client's session, and repeats it on the next one when the session
 // is lost; see [onsession.Repeat]. It also repeats step after an error that wraps ErrAgain, or for
-// which a function of repeat returns true, with the pauses of RetryPauses in between. It returns any
-// other error, such as framework.ErrClosed or a refusal.
+// which a function of repeat returns true, with the pauses of RetryPauses in between. It returns
+// any other error, such as framework.ErrClosed or a refusal.
 //
 // OnSession also calls step while the connection is suspended: the session's operations wait for
 // the connection. If step returns framework.ErrSuspended, it has a write whose outcome is unknown.

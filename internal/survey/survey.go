@@ -1,5 +1,5 @@
-// Package survey reads what recipes have stored below a root, for all that show or judge it: the monitor,
-// the web page and lockstep top. It only reads, and judges nothing.
+// Package survey reads what recipes have stored below a root, for all that show or judge it: the
+// monitor, the web page and lockstep top. It only reads, and judges nothing.
 package survey
 
 import (
@@ -43,8 +43,8 @@ type Survey struct {
 	Queues   []queue.Report
 	Runs     []workflow.Report // Workflows after Workflows, in the order of their ids
 	Barriers []barrier.Report
-	// QueuePaths are the paths of the queues, also of those that cannot be read, and Requested those
-	// of the locks for which holders of other locks have requests. Both need Queues.
+	// QueuePaths are the paths of the queues, also of those that cannot be read, and Requested
+	// those of the locks for which holders of other locks have requests. Both need Queues.
 	QueuePaths, Requested []string
 	Unread                []Unread
 }
@@ -251,8 +251,8 @@ func (r *reading) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// IsUntaken reports whether a run could go on, and no member has it. It returns false if the claims of
-// its kind could not be read.
+// IsUntaken reports whether a run could go on, and no member has it. It returns false if the claims
+// of its kind could not be read.
 func IsUntaken(run workflow.Report) bool {
 	return run.State == workflow.Active && run.Taken == nil && run.TakenErr == nil
 }
@@ -267,8 +267,8 @@ const (
 	StepNext     = "next"
 )
 
-// GraphStepState is the state of a step of a run's graph. What is stored does not distinguish a step
-// under way from one that is about to begin.
+// GraphStepState is the state of a step of a run's graph. What is stored does not distinguish a
+// step under way from one that is about to begin.
 func GraphStepState(run workflow.Report, s workflow.GraphStepProgress) string {
 	switch {
 	case s.Done:

@@ -42,9 +42,9 @@ func (f *finder) findOwnACLs(ctx context.Context) error {
 	return nil
 }
 
-// readACLs reads ACLs, and leaves out those that may not be read and those of nodes that are gone by
-// now. It records which nodes are gone: a semaphore without one of its directories is a leftover all
-// the same.
+// readACLs reads ACLs, and leaves out those that may not be read and those of nodes that are gone
+// by now. It records which nodes are gone: a semaphore without one of its directories is a leftover
+// all the same.
 func (f *finder) readACLs(ctx context.Context, paths []string) (map[string][]framework.ACL, error) {
 	var mu sync.Mutex
 	acls := map[string][]framework.ACL{}

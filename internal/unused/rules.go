@@ -23,8 +23,8 @@ var places = []string{"/lockstep/locks", "/lockstep/elections", "/lockstep/servi
 var asideSuffixes = []string{"~waits", "~waiting", "~writers"}
 
 const (
-	notesSuffix = "~writers"
-	termSuffix  = "~term"
+	markersSuffix = "~writers"
+	termSuffix    = "~term"
 )
 
 // visit looks at a listed directory for candidates, and returns the paths to list next.
@@ -50,7 +50,7 @@ func (f *finder) visit(path string, names []string) (below []string) {
 		return nil
 	case has(waitline.PermitsPart):
 		f.visitSemaphore(path, names)
-	case strings.HasSuffix(path, notesSuffix) && len(names) > 0:
+	case strings.HasSuffix(path, markersSuffix) && len(names) > 0:
 		f.visitWriteMarkers(path, names)
 		return nil
 	case f.isDirectoryOfLine(path, names):
@@ -190,8 +190,8 @@ func (f *finder) visitContender(path string) {
 	})
 }
 
-// visitWriteMarkers adds a counter's write markers to the candidates. One is a leftover a day after its last
-// write. Other writers of the counter delete such markers, too (package ids).
+// visitWriteMarkers adds a counter's write markers to the candidates. One is a leftover a day after
+// its last write. Other writers of the counter delete such markers, too (package ids).
 func (f *finder) visitWriteMarkers(path string, names []string) {
 	for _, marker := range childPaths(path, names) {
 		f.judgeLater([]string{marker}, func() {

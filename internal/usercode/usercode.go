@@ -27,8 +27,8 @@ func Call(log *slog.Logger, panicked error, name string, attrs []any, f func() e
 	return <-ended
 }
 
-// Try calls f, which must not block, in the caller's goroutine: a codec, a check of a value. A panic
-// of f is an error.
+// Try calls f, which must not block, in the caller's goroutine: a codec, a check of a value. A
+// panic of f is an error.
 func Try(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -106,7 +106,8 @@ func (g *graph) addEdges() {
 	}
 }
 
-// addEdge records that a has waited for b since a transaction, or later if it is known to. 0 is none.
+// addEdge records that a has waited for b since a transaction, or later if it is known to. 0 is
+// none.
 func (g *graph) addEdge(a, b *vertex, zxid int64) {
 	if zxid = max(zxid, g.edges[a][b]); zxid != 0 {
 		g.edges[a][b], g.back[b][a] = zxid, zxid

@@ -29,8 +29,8 @@ func TestContenderLeavesItsLocalContendersOnce(t *testing.T) {
 	})
 }
 
-// TestEndedContendersLetSessionSleep: the context of a request may end just before its session joins
-// the line.
+// TestEndedContendersLetSessionSleep: the context of a request may end just before its session
+// joins the line.
 func TestEndedContendersLetSessionSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 6 * time.Second

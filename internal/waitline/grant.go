@@ -56,8 +56,8 @@ func (g *Grant) IsGuarded() bool { return g.guarded.Load() }
 // BeginLeave is Contender.BeginLeave, for a caller whose own transaction deletes the node.
 func (g *Grant) BeginLeave() { g.contender.BeginLeave() }
 
-// Release ends the hold with a cause, unless the hold has ended already. Then it deletes the node in
-// the background and wakes the next local contender. Once the deletion is in the connection's
+// Release ends the hold with a cause, unless the hold has ended already. Then it deletes the node
+// in the background and wakes the next local contender. Once the deletion is in the connection's
 // queue, Release calls queued, unless that is nil. If the session ends before, it does not call
 // queued. Only the first call counts. Later ones return the same deletion.
 //

@@ -98,8 +98,8 @@ func (t *Telemetry) RecordDeadlock(ctx context.Context, text string, broken bool
 
 // Wait is one call that waits for a lock or an election. It has a span.
 type Wait struct {
-	// Caller is the context of the call. The context of a grant carries its values, because the span
-	// ends when the grant begins.
+	// Caller is the context of the call. The context of a grant carries its values, because the
+	// span ends when the grant begins.
 	Caller context.Context
 	// Queued, unless it is nil, is called with the node of a contender that is not granted at once.
 	Queued func(primitives.Created)

@@ -59,8 +59,8 @@ type anyBytes struct{ propagation.TextMapPropagator }
 
 func (anyBytes) Inject(_ context.Context, c propagation.TextMapCarrier) { c.Set("k", "a\xff") }
 
-// TestATraceContextIsStoredAsText: JSON would change other bytes, and a record that is compared with
-// what was stored would differ.
+// TestATraceContextIsStoredAsText: JSON would change other bytes, and a record that is compared
+// with what was stored would differ.
 func TestATraceContextIsStoredAsText(t *testing.T) {
 	client, err := framework.New(framework.Config{Servers: []string{"127.0.0.1:1"}},
 		framework.WithPropagators(anyBytes{}))

@@ -155,15 +155,15 @@ func (a Access) dialServer(ctx context.Context, server string) (net.Conn, error)
 // connect request for the session's new one.) It returns false if the session has ended or has
 // another password. Other sessions are not affected.
 func (s Session) resume(conn net.Conn) (known bool, err error) {
-	ask := wire.ConnectRequest{Timeout: int32(s.Timeout / time.Millisecond), Session: s.ID, Password: s.Password}
-	if err := writeFrame(conn, ask.Encode); err != nil {
+	request := wire.ConnectRequest{Timeout: int32(s.Timeout / time.Millisecond), Session: s.ID, Password: s.Password}
+	if err := writeFrame(conn, request.Encode); err != nil {
 		return false, err
 	}
 	body, err := wire.ReadFrame(conn, nil, maxReplySize)
 	if err != nil {
 		return false, err
 	}
-	answer, err := ask.DecodeResponse(body)
+	answer, err := request.DecodeResponse(body)
 	return err == nil && !answer.Refused(), err
 }
 

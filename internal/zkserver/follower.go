@@ -19,7 +19,7 @@ type follower struct {
 	delivering         bool     // deliver runs
 }
 
-// record takes in that the session has sent a packet.
+// record remembers that the session has sent a packet.
 func (f *follower) record() {
 	f.lostLast = !f.lostLast
 	f.recorded = f.recorded || !f.lostLast

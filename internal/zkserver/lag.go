@@ -53,8 +53,9 @@ func (t *dataTree) copyForReads() *dataTree {
 	return out
 }
 
-// hasEvent reports whether the server will send an event of a node when it has caught up. That event
-// ends all the connection's watches of its kinds on the node, also those that are set until then.
+// hasEvent reports whether the server will send an event of a node when it has caught up. That
+// event ends all the connection's watches of its kinds on the node, also those that are set until
+// then.
 func (v *laggingView) hasEvent(path string, types ...wire.EventType) bool {
 	return slices.ContainsFunc(v.events, func(e event) bool { return e.path == path && slices.Contains(types, e.typ) })
 }

@@ -150,8 +150,8 @@ func TestSkewedClockStampsNodesAndExpiresTTLNodes(t *testing.T) {
 	})
 }
 
-// A follower that applies a change ends the watch that it has by then, also one that was set in place
-// of an earlier one after the change was committed.
+// A follower that applies a change ends the watch that it has by then, also one that was set in
+// place of an earlier one after the change was committed.
 func TestAnEventThatWaitsForALaggingServerEndsLaterWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, st *testClients) {
 		a, b := st.joinClient("a"), st.joinClient("b")

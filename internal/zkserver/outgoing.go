@@ -155,7 +155,7 @@ func (q *outgoingQueue) writeLoop() {
 		if _, err := q.nc.Write(b); err != nil {
 			return
 		}
-		q.noteWritten(b)
+		q.recordWritten(b)
 	}
 }
 
@@ -172,7 +172,7 @@ func (q *outgoingQueue) takeFrames() []byte {
 	return b
 }
 
-func (q *outgoingQueue) noteWritten(b []byte) {
+func (q *outgoingQueue) recordWritten(b []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.pending -= len(b); q.pending == 0 {

@@ -99,18 +99,18 @@ var requestHandlers = map[wire.Op]requestHandler{
 // connect answers a handshake. It returns false if the connection ends.
 func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 	p.connections.countReceived(c)
-	var hello wire.ConnectRequest
+	var request wire.ConnectRequest
 	d := wire.NewDecoder(frame)
-	if hello.Decode(&d); d.Err() != nil || p.db.failure != nil {
+	if request.Decode(&d); d.Err() != nil || p.db.failure != nil {
 		return false
 	}
-	if hello.LastZxid > p.db.zxid {
-		p.config.Logger.Info("client has seen a later zxid than this server", "client", hello.LastZxid,
+	if request.LastZxid > p.db.zxid {
+		p.config.Logger.Info("client has seen a later zxid than this server", "client", request.LastZxid,
 			"server", p.db.zxid)
 		return false // without a reply, as on the real server
 	}
-	sess := p.openOrResumeSession(&hello)
-	response := wire.ConnectResponse{Password: make([]byte, wire.PasswordSize), Short: hello.Short}
+	sess := p.openOrResumeSession(&request)
+	response := wire.ConnectResponse{Password: make([]byte, wire.PasswordSize), Short: request.Short}
 	if sess != nil {
 		p.connections.attachSession(c, sess)
 		response.Timeout = int32(sess.timeout / time.Millisecond)
@@ -129,20 +129,20 @@ func (p *requestProcessor) connect(c *connection, frame []byte) bool {
 
 // openOrResumeSession returns nil if the session to resume has ended or the password is wrong. It
 // cuts an older connection of the session before it checks the password, as the real server does.
-func (p *requestProcessor) openOrResumeSession(hello *wire.ConnectRequest) *session {
-	timeout := time.Duration(hello.Timeout) * time.Millisecond
+func (p *requestProcessor) openOrResumeSession(request *wire.ConnectRequest) *session {
+	timeout := time.Duration(request.Timeout) * time.Millisecond
 	timeout = min(max(timeout, p.config.MinSessionTimeout), p.config.MaxSessionTimeout)
-	if hello.Session == 0 {
+	if request.Session == 0 {
 		return p.db.openSession(timeout)
 	}
-	sess := p.db.sessions.byID[hello.Session]
+	sess := p.db.sessions.byID[request.Session]
 	if sess == nil {
 		return nil
 	}
 	if older := p.connections.bySession[sess.id]; older != nil {
 		p.connections.cutConnection(older)
 	}
-	if subtle.ConstantTimeCompare(hello.Password, p.db.sessions.passwords.passwordOf(sess.id)) == 0 {
+	if subtle.ConstantTimeCompare(request.Password, p.db.sessions.passwords.passwordOf(sess.id)) == 0 {
 		p.config.Logger.Warn("wrong password", "session", sessionName(sess.id))
 		return nil
 	}

@@ -55,8 +55,8 @@ func TestTheRulesAreUpToDate(t *testing.T) {
 	requireFile(t, "../../../docs/prometheus/lockstep.yml", text)
 }
 
-// TestEachAlertHasAnEntryInTheRunBook: a heading, which the alert's runbook_url names, and a line of the
-// page's table that leads to it. So has each problem that a monitor finds.
+// TestEachAlertHasAnEntryInTheRunBook: a heading, which the alert's runbook_url names, and a line
+// of the page's table that leads to it. So has each problem that a monitor finds.
 func TestEachAlertHasAnEntryInTheRunBook(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/operate/run-book.md")
 	require.NoError(t, err)

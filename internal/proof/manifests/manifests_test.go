@@ -143,8 +143,8 @@ type networkPolicy struct {
 	}
 }
 
-// TestManifests reads each manifest, and compares what it says with Lockstep's defaults and with the
-// other manifests.
+// TestManifests reads each manifest, and compares what it says with Lockstep's defaults and with
+// the other manifests.
 func TestManifests(t *testing.T) {
 	var deployments []deployment
 	var policy networkPolicy
@@ -284,9 +284,9 @@ func (p *pod) trips(one probe, during time.Duration) bool {
 	return false
 }
 
-// TestPodsEndAsTheManifestSays does what a kubelet does, in virtual time. A pod that is deleted is ready
-// until preStop is over, and not after that. It lives until its work has ended, and ends before the
-// kubelet kills it, also when its work does not end. Then the other pod leads at once.
+// TestPodsEndAsTheManifestSays does what a kubelet does, in virtual time. A pod that is deleted is
+// ready until preStop is over, and not after that. It lives until its work has ended, and ends
+// before the kubelet kills it, also when its work does not end. Then the other pod leads at once.
 func TestPodsEndAsTheManifestSays(t *testing.T) {
 	d := deploymentOf(t, "billing")
 	c := d.Template.Spec.Containers[0]

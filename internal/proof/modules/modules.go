@@ -27,8 +27,8 @@ var Dirs = []string{".", "bench/compare", "examples", "redislock", "registry/reg
 
 // Environ writes a proxy of the modules of a checkout to dir/proxy and returns the environment in
 // which the go command uses it, without the workspace, and with a module cache of its own,
-// dir/cache: the modules change, but their version stays. Other modules come from the present module
-// cache or proxy.
+// dir/cache: the modules change, but their version stays. Other modules come from the present
+// module cache or proxy.
 func Environ(checkout, dir string) ([]string, error) {
 	files, err := listFiles(checkout)
 	if err != nil {
@@ -55,8 +55,8 @@ func Environ(checkout, dir string) ([]string, error) {
 }
 
 // listFiles returns the files of a checkout, with slashes, from its root. It leaves out what is not
-// part of a module's release: directories whose names begin with a dot, bin, and docs/programs, whose
-// module nobody imports.
+// part of a module's release: directories whose names begin with a dot, bin, and docs/programs,
+// whose module nobody imports.
 func listFiles(checkout string) (files []string, err error) {
 	err = fs.WalkDir(os.DirFS(checkout), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -128,8 +128,8 @@ func writeModule(checkout, module string, files []string, proxy string) error {
 	return nil
 }
 
-// archiveModule returns a module's files below a prefix, as a zip archive, without the modules below
-// it.
+// archiveModule returns a module's files below a prefix, as a zip archive, without the modules
+// below it.
 func archiveModule(checkout, module string, files []string, prefix string) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)

@@ -51,7 +51,8 @@ func TestALockBringsFewModules(t *testing.T) {
 	run(t, program, "go", "list", "-deps", ".")
 }
 
-// TestTheResolverBringsGRPC checks that a program gets the resolver's module beside the root module.
+// TestTheResolverBringsGRPC checks that a program gets the resolver's module beside the root
+// module.
 func TestTheResolverBringsGRPC(t *testing.T) {
 	program := newProgram(t, "registry/registrygrpc")
 	modules := run(t, program, "go", "list", "-m", "all")
@@ -126,7 +127,8 @@ func TestAllModulesAreListed(t *testing.T) {
 	}
 }
 
-// newProgram makes a module with a program that imports a package of ours, and returns its directory.
+// newProgram makes a module with a program that imports a package of ours, and returns its
+// directory.
 func newProgram(t *testing.T, imported string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -3,8 +3,8 @@
 //
 // A mutant is a textual change of one file. The compiler gets the changed file as an overlay, so
 // the code has no switches. Combine puts many mutants into one build, which has a switch. The lists
-// are in this package's tests, a file for each package, and in internal/proof/sim, whose mutants are
-// noticed by the simulation.
+// are in this package's tests, a file for each package, and in internal/proof/sim, whose mutants
+// are noticed by the simulation.
 package mutants
 
 import (

@@ -80,8 +80,8 @@ func TestNamesExist(t *testing.T) {
 	require.Greater(t, count, 300)
 }
 
-// TestFilesExist looks for the files of Go code that pages name: by a path, or by a name that a file
-// of some package has.
+// TestFilesExist looks for the files of Go code that pages name: by a path, or by a name that a
+// file of some package has.
 func TestFilesExist(t *testing.T) {
 	var paths []string // with a slash before each
 	require.NoError(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {

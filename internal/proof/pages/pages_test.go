@@ -1,8 +1,8 @@
 // Package pages checks the pages that users read: their code, their commands and the exported names
 // that they mention.
 //
-// A block of Go that begins with "package" is compiled as it is, and its tests run. Any other one is
-// compiled, too: as declarations, or else as the body of a function that has ctx and client and
+// A block of Go that begins with "package" is compiled as it is, and its tests run. Any other one
+// is compiled, too: as declarations, or else as the body of a function that has ctx and client and
 // returns an error. A comment <!-- declare: … --> right before such a block holds declarations that
 // it needs. The comment <!-- sketch --> leaves a block out. The blocks of docs/testing.md are tests
 // of package zktest.
@@ -208,8 +208,8 @@ func TestCommandsExist(t *testing.T) {
 	require.Greater(t, count, 50)
 }
 
-// TestRecordings checks the pictures that "make pictures" draws: they are small, follow the reader's
-// scheme, load nothing, and are shown with a text that says what they show.
+// TestRecordings checks the pictures that "make pictures" draws: they are small, follow the
+// reader's scheme, load nothing, and are shown with a text that says what they show.
 func TestRecordings(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "docs/pictures/*.svg"))
 	require.NoError(t, err)

@@ -68,8 +68,8 @@ func TestExamplesImportNothingInternal(t *testing.T) {
 	require.Greater(t, examples, 20)
 }
 
-// linesOfCode counts the lines of a program: without comments, empty lines, imports, and the example
-// that calls it.
+// linesOfCode counts the lines of a program: without comments, empty lines, imports, and the
+// example that calls it.
 func linesOfCode(t *testing.T, name string) int {
 	source, err := os.ReadFile(name)
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
 package sim
 
-// mutantList lists safeguards of the code, one for each rule that the simulation checks, and the code
-// without each.
+// mutantList lists safeguards of the code, one for each rule that the simulation checks, and the
+// code without each.
 var mutantList = []mutant{
 	{
 		name: "the proof of life lapses a session timeout late", file: "framework/lease.go", recipes: "mutex",
@@ -32,7 +32,7 @@ var mutantList = []mutant{
 		old: "if a.Seen >= completed || waitsNow && a == me {", new: "if a.Seen >= completed || true {",
 	},
 	{
-		name: "the eldest ask of a deadlock fails", file: "internal/waitgraph/graph.go", recipes: "deadlocks",
+		name: "the eldest request of a deadlock fails", file: "internal/waitgraph/graph.go", recipes: "deadlocks",
 		rule: "the youngest fails",
 		old:  "cmp.Compare(a.number, b.number))\n}\n\nfunc compareBool",
 		new:  "cmp.Compare(b.number, a.number))\n}\n\nfunc compareBool",

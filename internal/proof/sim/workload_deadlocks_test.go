@@ -15,8 +15,8 @@ import (
 func init() { newWorkload["deadlocks"] = newDeadlocksWorkload }
 
 // deadlocksWorkload is several locks of all kinds that actors nest in random order. The calls
-// without a deadline end only if each deadlock is broken, and a request that fails must have been in
-// one.
+// without a deadline end only if each deadlock is broken, and a request that fails must have been
+// in one.
 type deadlocksWorkload struct {
 	workloadBase
 	lockers map[string]func(*actor) locks.Locker // by path

@@ -34,8 +34,8 @@ var (
 	external = regexp.MustCompile(`<(?:script|img|link|iframe|source)\s[^>]*(?:src|href)="(?:[a-z]+:)?//`)
 )
 
-// TestLinksOfTheSite checks that each link within the site has a page and an anchor, and that no page
-// loads anything from elsewhere.
+// TestLinksOfTheSite checks that each link within the site has a page and an anchor, and that no
+// page loads anything from elsewhere.
 func TestLinksOfTheSite(t *testing.T) {
 	dir := build(t)
 	pages := map[string]map[string]bool{} // the ids of each page
@@ -102,8 +102,8 @@ func TestEachPageIsInTheMenu(t *testing.T) {
 	require.ElementsMatch(t, want, listed, "site/data/menu.yaml")
 }
 
-// TestPagesInABrowser opens pages of each kind from a folder: they are accessible, in both schemes and
-// in narrow and wide windows.
+// TestPagesInABrowser opens pages of each kind from a folder: they are accessible, in both schemes
+// and in narrow and wide windows.
 func TestPagesInABrowser(t *testing.T) {
 	browser.Require(t)
 	dir := build(t)

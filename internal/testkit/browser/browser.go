@@ -92,8 +92,8 @@ type Violation struct {
 	Nodes []string `json:"nodes"`
 }
 
-// Axe examines a page that is a file for accessibility with axe-core, which scripts/install-test-tools
-// puts into bin. It writes a copy of the page beside it.
+// Axe examines a page that is a file for accessibility with axe-core, which
+// scripts/install-test-tools puts into bin. It writes a copy of the page beside it.
 func Axe(t *testing.T, root, page string, size Size, dark bool) []Violation {
 	t.Helper()
 	axe, err := filepath.Abs(filepath.Join(root, "bin", "axe.min.js"))

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Probed serves pages with one more script, which their policy permits since it has their origin. What
-// the script posts to "answer" comes out of Answers.
+// Probed serves pages with one more script, which their policy permits since it has their origin.
+// What the script posts to "answer" comes out of Answers.
 type Probed struct {
 	Pages   http.Handler
 	Script  string
@@ -92,8 +92,8 @@ type Shown struct {
 	Buttons     []string // where they lead
 }
 
-// Order is what a visitor does: go to a page, click the element of a selector, or the first link whose
-// text begins so. Signal is typed before that.
+// Order is what a visitor does: go to a page, click the element of a selector, or the first link
+// whose text begins so. Signal is typed before that.
 type Order struct {
 	Go     string `json:"go,omitempty"`
 	Click  string `json:"click,omitempty"`

@@ -110,7 +110,8 @@ type line struct {
 // classes are those of the style sheet, by the parameter of the escape sequence.
 var classes = map[string]string{"": "", "0": "", "1": "b", "2": "d", "31": "r", "32": "g", "33": "y", "36": "c"}
 
-// print changes the cells. It fails at a sequence that it does not know, rather than draw it wrongly.
+// print changes the cells. It fails at a sequence that it does not know, rather than draw it
+// wrongly.
 func (s *screen) print(text []byte) error {
 	text = append(s.rest, text...)
 	s.rest = nil
