@@ -55,8 +55,9 @@ programs:
 	cd docs/programs && GOWORK=off $(GO) vet . && GOWORK=off $(GO) test -count=1 -timeout 5m .
 
 # Four packages at a time: two of them mostly wait, and several start ensembles of their own to break. Lint vets them.
+# The race detector is a flag for all go commands, so that those in tests compile nothing twice.
 test: about-test zookeeper test-tools
-	$(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/testkit/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -race -vet=off -timeout 20m -p 4 $(if $(SHORT),-short) $(PKG)
+	GOFLAGS="$$($(GO) env GOFLAGS) -race" $(WITH_ENSEMBLE) -nofsync -- $(GO) run ./internal/testkit/progress -packages "$$($(GO) list $(PKG) | wc -l)" -- $(GO) test -vet=off -timeout 20m -p 4 $(if $(SHORT),-short) $(PKG)
 
 about-test:
 	@echo "All tests with the race detector, beside three real ZooKeeper servers: some 20 minutes on two cores (PKG=./locks for some)."

@@ -60,7 +60,7 @@ func buildProgram() (remove func(), err error) {
 		return nil, err
 	}
 	program = filepath.Join(dir, "lockstep")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-race=false", "-buildvcs=false", "-o", program, ".").CombinedOutput()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("go build: %w: %s", err, out), os.RemoveAll(dir))
 	}

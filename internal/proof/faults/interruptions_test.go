@@ -28,7 +28,7 @@ func TestOrdinaryInterruptions(t *testing.T) {
 		Links: true, NoFsync: true, Patience: waitLimit, Tick: 2 * time.Second, InitLimit: 10, SyncLimit: 5,
 	})}
 	lockstep := filepath.Join(t.TempDir(), "lockstep")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", lockstep,
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-o", lockstep,
 		"github.com/lockstep-go/lockstep/cmd/lockstep").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for name, interrupt := range map[string]func(*testing.T, *testEnv){

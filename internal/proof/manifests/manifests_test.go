@@ -212,6 +212,9 @@ const kubectlValidate = "sigs.k8s.io/kubectl-validate@v0.0.4"
 
 // TestManifestsFitTheSchemas of Kubernetes, and a field with a mistake in its name does not.
 func TestManifestsFitTheSchemas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles Kubernetes's libraries, which takes minutes of a processor: run make test")
+	}
 	validate := func(dir string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), "nice", "go", "run", kubectlValidate, "--version", "1.30",
 			dir).CombinedOutput()

@@ -20,7 +20,7 @@ import (
 func program(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lockstep")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file,
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-o", file,
 		"github.com/lockstep-go/lockstep/cmd/lockstep").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return file
