@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,30 +16,19 @@ import (
 // without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
 // stored, so it survives this member and the owner. It is stored once, also when replies are lost.
 //
-// If no member has registered the job, but this Scheduler has it, Trigger stores its schedule
-// first, as Run does; so it may be called at any time after Add. Otherwise the error wraps
-// framework.ErrNotFound. It may also wrap framework.ErrInvalid, ErrTooManyPending,
-// framework.ErrBadRecord or framework.ErrNewer, or is that of ctx.
+// A job that this Scheduler has is registered first, as by Run. So Trigger may be called at any time
+// after Add, and so may Pause, Resume, Reschedule and Remove. The error wraps framework.ErrNotFound
+// if neither a member nor this Scheduler has registered the job. It may also wrap
+// framework.ErrInvalid, ErrTooManyPending, framework.ErrBadRecord or framework.ErrNewer, or is that
+// of ctx.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
-	trigger := func() error {
-		return s.changeState(ctx, "trigger", name, func(state *jobState, now time.Time, request string) (bool, error) {
-			if len(state.Pending) >= maxPending {
-				return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(state.Pending), name)
-			}
-			state.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
-			return true, nil
-		}, nil)
-	}
-	j := s.jobs.findJob(name)
-	unregistered := j != nil && !j.entered.Load() // before the read: it may be registered right after that
-	err := trigger()
-	if !unregistered || !errors.Is(err, errUnknownJob) {
-		return err
-	}
-	if err := s.store.createMissing(ctx, name, j.declaration()); err != nil {
-		return failure.Wrap("trigger", s.store.nodes.Job(name), err)
-	}
-	return trigger()
+	return s.changeState(ctx, "trigger", name, func(state *jobState, now time.Time, request string) (bool, error) {
+		if len(state.Pending) >= maxPending {
+			return false, fmt.Errorf("%w: %d runs of job %q", ErrTooManyPending, len(state.Pending), name)
+		}
+		state.addRequested(pendingRun{Tick: now.Truncate(time.Second), Manual: true, Attempt: 1, Request: request})
+		return true, nil
+	}, nil)
 }
 
 // Pause keeps a job from running until Resume, except when it is asked for with Trigger. A run that
@@ -98,9 +86,9 @@ func (s *Scheduler) Reschedule(ctx context.Context, name, spec string, zone *tim
 	}, nil)
 }
 
-// Remove removes a job and its history: no member runs it any more, and the contexts of its runs
-// end, with ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a job that is
-// registered again starts its first run after those have returned.
+// Remove removes a job and its history: no member has it any more, nor does this Scheduler, and the
+// contexts of its runs end, with ErrRemoved as the cause. Under OverlapForbid and OverlapReplace, a
+// job that is registered again starts its first run after those have returned.
 //
 // A member that is started with the job later, or to which it is added later, registers it again:
 // its counters begin at zero, its run numbers go on, and ticks that were run before do not run
@@ -140,6 +128,9 @@ func (s *Scheduler) changeState(ctx context.Context, op, name string,
 ) error {
 	if err := s.checkName(name); err != nil {
 		return failure.Wrap(op, s.Path(), err)
+	}
+	if err := s.registrar.enterFirst(ctx, name); err != nil {
+		return failure.Wrap(op, s.store.nodes.Job(name), err)
 	}
 	request := uuid.NewString()[:13]
 	var passed []Gap // by the try that was applied, which is the latest

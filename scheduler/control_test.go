@@ -49,10 +49,10 @@ func TestTriggerRegistersAJobOfThisMember(t *testing.T) {
 		a := w.member("a", all)
 		require.NoError(t, a.Trigger(t.Context(), "j"))
 		require.ErrorIs(t, a.Trigger(t.Context(), "l"), errUnknownJob)
-		slow := w.DelayReplies(time.Second, zktest.Match{Op: zktest.OpSync, Path: testPath}) // begins the registration
+		a.link.Delay(time.Second)
 		a.run(t)
 		require.NoError(t, a.Trigger(t.Context(), "k"))
-		slow.Cancel()
+		a.link.Delay(0)
 		until(time.Now().Add(time.Minute))
 		require.Len(t, w.log.all(EventStarted), 2)
 
@@ -65,6 +65,54 @@ func TestTriggerRegistersAJobOfThisMember(t *testing.T) {
 		require.Len(t, w.log.all(EventStarted), 3)
 		require.EqualValues(t, 1, w.state("k").Triggered)
 	})
+}
+
+// TestAJobThatNoMemberHasRegisteredIsChanged by the Scheduler that has it: before its Run, and while
+// its Run has begun and has not registered the job yet. The registration undoes no change.
+func TestAJobThatNoMemberHasRegisteredIsChanged(t *testing.T) {
+	changes := map[string]struct {
+		change func(ctx context.Context, s *Scheduler) error
+		is     func(t *testing.T, w *world)
+	}{
+		"paused": {func(ctx context.Context, s *Scheduler) error { return s.Pause(ctx, "j") },
+			func(t *testing.T, w *world) {
+				require.NotZero(t, w.state("j").Paused)
+				require.Empty(t, w.log.all(EventStarted))
+			}},
+		"resumed": {func(ctx context.Context, s *Scheduler) error { return s.Resume(ctx, "j") },
+			func(t *testing.T, w *world) { require.Len(t, w.log.all(EventStarted), 1) }},
+		"rescheduled": {func(ctx context.Context, s *Scheduler) error { return s.Reschedule(ctx, "j", "30 * * * *", nil) },
+			func(t *testing.T, w *world) { require.Equal(t, []string{"00:30:00"}, w.log.ticks()) }},
+		"removed": {func(ctx context.Context, s *Scheduler) error { return s.Remove(ctx, "j") },
+			func(t *testing.T, w *world) {
+				require.NotZero(t, w.stored("j").Removed)
+				require.Empty(t, w.log.all(EventStarted))
+			}},
+	}
+	for name, c := range changes {
+		for when, began := range map[string]bool{"before Run": false, "while Run registers": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				in(t, func(t *testing.T, w *world) {
+					a := w.member("a", append(jobs("j", "0 * * * *", quick), jobs("other", "0 0 1 1 *", quick)...))
+					j := a.jobs.findJob("j")
+					if began {
+						a.link.Delay(100 * time.Millisecond)
+						a.run(t)
+						require.False(t, j.entered.Load())
+					}
+					require.NoError(t, c.change(t.Context(), a.Scheduler))
+					created, _, err := a.registrar.enterJob(t.Context(), j)
+					require.NoError(t, err)
+					require.False(t, created, "a registration that comes later")
+					if !began {
+						a.run(t)
+					}
+					until(time.Date(2000, time.January, 1, 1, 10, 0, 0, time.UTC))
+					c.is(t, w)
+				})
+			})
+		}
+	}
 }
 
 func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {

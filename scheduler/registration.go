@@ -133,6 +133,26 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 	return created, old, err
 }
 
+// enterFirst enters a job that this member has and has not entered yet.
+func (r *registrar) enterFirst(ctx context.Context, name string) error {
+	j := r.jobs.findJob(name)
+	if j == nil || j.entered.Load() {
+		return nil
+	}
+	_, _, err := r.enterLatest(ctx, j)
+	return err
+}
+
+// enterLatest is enterJob behind a sync.
+func (r *registrar) enterLatest(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
+	err = r.store.onSession(ctx,
+		func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.Job(j.Name)) })
+	if err != nil {
+		return false, nil, err
+	}
+	return r.enterJob(ctx, j)
+}
+
 // createState registers a job that has no node. Its generation is 0, also if an operator has
 // deleted a node with a higher one.
 func (r *registrar) createState(ctx context.Context, session *framework.Session, j *job) error {
@@ -195,12 +215,7 @@ func (r *registrar) registerUntilDone(ctx context.Context, j *job) {
 }
 
 func (r *registrar) registerOne(ctx context.Context, j *job) error {
-	err := r.store.onSession(ctx,
-		func(session *framework.Session) error { return session.Sync(ctx, r.store.nodes.Job(j.Name)) })
-	if err != nil {
-		return err
-	}
-	created, old, err := r.enterJob(ctx, j)
+	created, old, err := r.enterLatest(ctx, j)
 	if err == nil && len(old) > 0 {
 		err = r.replaceSchedules(ctx, old)
 	}

@@ -84,8 +84,9 @@ func (e everySchedule) ticksUntil(t time.Time) int64 {
 // All members must give the same time: one that is known to all, such as the end of a contract, not
 // one that is counted from the start of the process. If no member can run the job at its time, the
 // first one that can does, within the job's Misfire and Deadline, as with other ticks. A job that
-// is registered after its time does not run: trigger it instead. The job stays listed after its
-// run, without a next tick, until somebody removes it.
+// is registered after its time does not run: trigger it instead. That is no error, so a member may be
+// started with the job long after its run. The job stays listed after its run, without a next tick,
+// until somebody removes it.
 func At(t time.Time) string { return "@at " + t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // onceSchedule is the schedule of @at: one instant.
@@ -98,6 +99,8 @@ func parseAt(text string, zone *time.Location) (tickSet, error) {
 		return nil, fmt.Errorf("want a time such as 2026-12-24T18:00:00Z: %w", err)
 	case at.Nanosecond() != 0:
 		return nil, fmt.Errorf("%v is not at a whole second", at)
+	case !at.After(anyTime):
+		return nil, fmt.Errorf("%v is before the year 2000", at)
 	}
 	return onceSchedule{at.In(zone)}, nil
 }

@@ -65,8 +65,8 @@ func ParseSpec(spec string, zone *time.Location) (Schedule, error) {
 	return s, nil
 }
 
-// anyTime is where ParseSpec looks for a first tick.
-var anyTime = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+// anyTime is where ParseSpec looks for a first tick: right before the year 2000.
+var anyTime = time.Date(1999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Next returns the first tick after a time, in the schedule's zone. It returns the zero time if a
 // spec of fields has no tick in the next ten years.

@@ -54,25 +54,6 @@ func (s *store) createState(ctx context.Context, session *framework.Session, job
 	return session.Create(ctx, s.nodes.Job(job), data, framework.Persistent)
 }
 
-// createMissing registers a job that has no node or a tombstone, for a member that may not run yet.
-func (s *store) createMissing(ctx context.Context, job string, d declaration) error {
-	return s.onSession(ctx, func(session *framework.Session) error {
-		cache := newStateCache(s.nodes.Job(job))
-		state, err := cache.readState(ctx, session)
-		switch {
-		case errors.Is(err, errUnknownJob):
-			return s.createState(ctx, session, job, d)
-		case err != nil || state.Removed.IsZero():
-			return err
-		}
-		now, err := s.ensembleTime(ctx, session)
-		if err == nil {
-			_, err = cache.writeState(ctx, session, state.renewedState(d, now), nil, nil)
-		}
-		return err
-	})
-}
-
 // createRecord creates one of the records that exist once for all jobs.
 func (s *store) createRecord(ctx context.Context, session *framework.Session, node string,
 	r interface{ encode() ([]byte, error) }) error {
