@@ -301,22 +301,49 @@ func TestALeaderThatIsCutOffTransfersNothing(t *testing.T) {
 	})
 }
 
+// TestCandidatesOfOneClientArePassedOverToo: the release of the leader's place wakes the next place of
+// its client, whose node is gone. None of these candidates gets a term before the successor's has
+// ended, whether that is of the same client or not, and all are in line again.
 func TestCandidatesOfOneClientArePassedOverToo(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		a := w.member("a")
-		of := func(id string) *election.Election { return election.New(a.client, path, election.WithID(id)) }
-		term, err := of("1").Campaign(t.Context())
-		require.NoError(t, err)
-		second, third := campaign(t, of("2")), campaign(t, of("3"))
-		require.NoError(t, term.TransferTo(t.Context(), "3"))
-		next := got(t, third)
-		require.NoError(t, next.Err())
-		time.Sleep(timeout)
-		require.NoError(t, next.Err())
-		require.Equal(t, []string{"3", "2"}, ids(t, of("x")))
-		require.NoError(t, next.Resign(t.Context()))
-		require.EqualValues(t, 3, got(t, second).Number())
-	})
+	for name, other := range map[string]bool{"to the same client": false, "to another client": true} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				a := w.member("a")
+				of := func(id string) *election.Election { return election.New(a.client, path, election.WithID(id)) }
+				term, err := of("1").Campaign(t.Context())
+				require.NoError(t, err)
+				passed := make(chan *election.Term, 3)
+				for _, id := range []string{"2", "3", "4"} {
+					won := campaign(t, of(id))
+					go func() {
+						for term := range won {
+							passed <- term
+						}
+					}()
+				}
+				successor := of("5")
+				if other {
+					successor = election.New(w.member("b").client, path, election.WithID("5"))
+				}
+				won := campaign(t, successor)
+				require.NoError(t, term.TransferTo(t.Context(), "5"))
+				next := got(t, won)
+				time.Sleep(timeout)
+				require.NoError(t, next.Err())
+				require.EqualValues(t, 2, next.Number())
+				line := ids(t, of("x"))
+				require.Equal(t, "5", line[0])
+				require.ElementsMatch(t, []string{"2", "3", "4"}, line[1:])
+				require.Empty(t, passed)
+				require.NoError(t, next.Resign(t.Context()))
+				for number := int64(3); number <= 5; number++ {
+					following := got(t, passed)
+					require.Equal(t, number, following.Number())
+					require.NoError(t, following.Resign(t.Context()))
+				}
+			})
+		})
+	}
 }
 
 // TestTransfersUnderFaults transfers at random while links are taken away: nobody leads beside
