@@ -55,6 +55,7 @@ type followedNode struct {
 	changes   int64         // number of the latest value, from 1
 	latest    NodeValue     // the latest value
 	floor     int64         // the newest transaction seen; older values are refused
+	older     bool          // the latest value that was read was older
 	err       error         // why the goroutine has ended
 	changed   chan struct{} // closed and replaced at each change of the fields above
 }
@@ -218,23 +219,26 @@ func (n *followedNode) hasValue() bool {
 }
 
 // publishValue publishes a value that was read, and reports false if the value is older than one
-// before it.
+// before it. The log tells of the first of several older values: after a restore from a backup they
+// go on for long.
 func (n *followedNode) publishValue(value NodeValue, answers readCounts) bool {
-	if floor := n.storeValue(value, answers); value.Zxid < floor {
+	floor, again := n.storeValue(value, answers)
+	older := value.Zxid < floor
+	if older && !again {
 		n.all.log.Warn("a server shows an older state of a node than was seen before; it is read again",
 			"path", n.path, "zxid", value.Zxid, "seen", floor)
-		return false
 	}
-	return true
+	return !older
 }
 
 // storeValue stores a value that was read, unless it is older than the floor, and returns the
-// floor.
-func (n *followedNode) storeValue(value NodeValue, answers readCounts) (floor int64) {
+// floor. again says that the value before was older, too.
+func (n *followedNode) storeValue(value NodeValue, answers readCounts) (floor int64, again bool) {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
-	if value.Zxid < n.floor {
-		return n.floor
+	again, n.older = n.older, value.Zxid < n.floor
+	if n.older {
+		return n.floor, again
 	}
 	same := n.changes > 0 && value.Exists == n.latest.Exists && (!value.Exists || value.Zxid == n.latest.Zxid)
 	n.floor = value.Zxid
@@ -246,7 +250,7 @@ func (n *followedNode) storeValue(value NodeValue, answers readCounts) (floor in
 		n.answered = answers.asked
 		n.wakeFollowers()
 	}
-	return n.floor
+	return n.floor, again
 }
 
 // wakeFollowers makes the followers check the value again. Guarded by all.mu.

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,8 @@ func TestAnOlderStateOfANodeIsRefused(t *testing.T) {
 	value := func(zxid int64, version int32) NodeValue {
 		return NodeValue{Exists: true, Zxid: zxid, Stat: Stat{Mzxid: zxid, Version: version}}
 	}
-	n := &followedNode{all: &followedNodes{log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
+	var log strings.Builder
+	n := &followedNode{all: &followedNodes{log: slog.New(slog.NewTextHandler(&log, nil))}, changed: make(chan struct{})}
 	for i, step := range []struct {
 		value          NodeValue
 		taken, changes bool
@@ -32,4 +34,5 @@ func TestAnOlderStateOfANodeIsRefused(t *testing.T) {
 		require.Equal(t, step.taken, n.publishValue(step.value, readCounts{}), "step %d", i)
 		require.Equal(t, step.changes, n.changes > before, "step %d", i)
 	}
+	require.Equal(t, 2, strings.Count(log.String(), "older state"), "the first of several")
 }

@@ -42,7 +42,8 @@ func (g *Group) Inspect(ctx context.Context) (View, error) {
 // the latest view: it gets the latest state of each member, and does not see members that have
 // joined and left in between. When ctx ends, Follow ends without an error. Any other error is
 // yielded last: it wraps framework.ErrInvalid, framework.ErrClosed, framework.ErrAuthFailed or
-// framework.ErrNoAuth.
+// framework.ErrNoAuth. After a restore of the servers from a backup, a loop keeps its view, and the
+// log says so once: begin another loop, or start the program again.
 //
 // A watcher watches the directory only: its data and its children. After a join it lists the group
 // and reads the new member, and after a member or a cordon has changed it reads all members, up to
@@ -77,6 +78,7 @@ type viewWatcher struct {
 	tel    watchTelemetry
 	yield  func(View, error) bool
 	last   *View     // the view that was yielded last, or nil
+	older  bool      // the latest list was older than a former one
 	readAt time.Time // when all members were read, or a large group was listed, last
 }
 
@@ -98,9 +100,12 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 		event, err := w.watchOnce(ctx, s)
 		switch {
 		case errors.Is(err, errOlder):
-			w.reader.group.client.Logger().Warn(
-				"a server shows an older state of a group than was seen before; it is read again", "path",
-				w.reader.group.path)
+			if !w.older { // after a restore from a backup this goes on for long
+				w.reader.group.client.Logger().Warn(
+					"a server shows an older state of a group than was seen before; it is read again", "path",
+					w.reader.group.path)
+			}
+			w.older = true
 			if err := back.Pause(ctx); err != nil {
 				return err
 			}
@@ -110,6 +115,7 @@ func (w *viewWatcher) watchSession(ctx context.Context, s *framework.Session) er
 			return err
 		}
 		back.Reset()
+		w.older = false
 		sync = event.Kind == framework.Reconnected || event.Err != nil
 		if event.Kind == framework.Reconnected {
 			if err := w.spreadRead(ctx); err != nil {

@@ -3,8 +3,10 @@ package members_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/testkit/logtest"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/zktest"
 )
@@ -211,6 +214,43 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 }
 
 // TestAWatchBeginsWithASync, and so does a list: the server may lag behind.
+// TestAfterARestoreAWatchKeepsItsView: the servers were restored from a backup, so their transactions
+// begin again at a lower number. The log says so once. Another watch shows what the servers have.
+func TestAfterARestoreAWatchKeepsItsView(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		restored := &world{zktest.Start(t), t}
+		before, after := w.Link("o"), restored.Link("o")
+		var isRestored atomic.Bool
+		var log logtest.Buffer
+		client := w.Member(t, "o", framework.Config{SessionTimeout: timeout},
+			framework.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			framework.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				if isRestored.Load() {
+					return after.DialContext(ctx, network, address)
+				}
+				return before.DialContext(ctx, network, address)
+			}))
+		o := &peer{members.New(client.Client, path), client, t}
+		a := w.peer("a").join("a")
+		for i := range 100 {
+			require.NoError(t, a.Update(t.Context(), func(info *members.Info) { info.Load = float64(i) }))
+		}
+		seen := o.watch(t.Context())
+		synctest.Wait()
+		require.Equal(t, "a: joined a", seen.last())
+		b := restored.peer("b")
+		b.join("b")
+		isRestored.Store(true)
+		before.Cut()
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, "a: joined a", seen.last())
+		require.Equal(t, 1, strings.Count(log.String(), "older state of a group"))
+		again := o.watch(t.Context())
+		time.Sleep(time.Second)
+		require.Equal(t, "b: joined b", again.last())
+	})
+}
+
 func TestAWatchBeginsWithASync(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")
