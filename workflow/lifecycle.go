@@ -449,22 +449,16 @@ func (store *runStore) retry(ctx context.Context, id, from string, how retryOpti
 		if err != nil {
 			return err
 		}
-		for len(nodes) > deletedAtOnce { // the latest nodes first: what remains is the beginning of the run
-			kept := len(nodes) - deletedAtOnce
-			ops := []framework.Op{r.unchanged()}
-			for _, node := range nodes[kept:] {
-				ops = append(ops, framework.DeleteOp(node, framework.AnyVersion))
-			}
-			if err := store.commit(ctx, s, transition{ops: ops}); err != nil {
-				return err
-			}
-			nodes = nodes[:kept]
-		}
 		t.ops = []framework.Op{write}
 		for _, node := range nodes {
 			t.ops = append(t.ops, framework.DeleteOp(node, framework.AnyVersion))
 		}
-		return store.commit(ctx, s, t)
+		err = store.commit(ctx, s, t)
+		if errors.Is(err, framework.ErrTooLarge) && len(nodes) > 0 {
+			err = fmt.Errorf("%d records from %q on do not go into one transaction, retry from a later one: %w",
+				len(nodes), from, err)
+		}
+		return err
 	})
 }
 

@@ -1,6 +1,7 @@
 package workflow_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/workflow"
+	"github.com/lockstep-go/lockstep/zktest"
 )
 
 // TestARunAtTheLimits: a run with 1,000 steps and nearly 2,000 signals, all with the longest names,
@@ -57,6 +59,66 @@ func TestARunAtTheLimits(t *testing.T) {
 		_, err := f.Inspect(t.Context(), id)
 		require.ErrorIs(t, err, framework.ErrNotFound)
 	})
+}
+
+// TestARetryDeletesAllOrNothing, however many records there are: another Retry that comes meanwhile
+// finds all of them, or the run active.
+func TestARetryDeletesAllOrNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		records, nameLength int
+		want                error
+	}{
+		"more than the steps of a run":    {workflow.MaxSteps + 1, 8, nil},
+		"as many as go into a request":    {2400, workflow.MaxName, nil},
+		"more than go into a transaction": {2600, workflow.MaxName, framework.ErrTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *world) {
+				kind := newFunction("f", func(ctx context.Context, run *workflow.Run, _ int) (int, error) {
+					err := run.Do(ctx, "first", func(context.Context, workflow.Key) error { return nil })
+					return 0, workflow.Permanent(cmp.Or(err, errors.New("no disk")))
+				})
+				base := "/" + strings.Repeat("p", 89)
+				open := func(name string) *worker {
+					m := w.member(name)
+					return &worker{m, workflow.New(m.Client, base), t, func() {}, func() {}, make(chan error, 1)}
+				}
+				a, operator := open("a"), open("operator")
+				a.work(kind)
+				id := strings.Repeat("i", workflow.MaxName)
+				a.start("f", id, 1)
+				a.await(id, workflow.Failed)
+				a.stop()
+				run := base + "/runs/" + w.Children(base + "/runs")[0] + "/" + id
+				for i := range c.records {
+					require.NoError(t, a.Create(t.Context(), fmt.Sprintf("%s/timer-%0*d", run, c.nameLength, i), nil,
+						framework.Persistent))
+				}
+				before := len(w.Children(run))
+				require.Equal(t, c.records+1, before)
+				s, err := operator.Session(t.Context())
+				require.NoError(t, err)
+				slow := w.DelayReplies(5*time.Second, zktest.Match{Op: zktest.OpMulti, Session: s.ID(), Path: run,
+					Func: zktest.Request.Writes})
+				retried := make(chan error)
+				go func() { retried <- operator.Retry(t.Context(), id, "first") }()
+				settled()
+				slow.Cancel()
+				other := a.Retry(t.Context(), id, "")
+				require.ErrorIs(t, <-retried, c.want)
+				if c.want == nil {
+					require.ErrorIs(t, other, workflow.ErrNotFinished)
+					require.Empty(t, w.Children(run))
+				} else {
+					require.NoError(t, other)
+					require.Len(t, w.Children(run), before)
+				}
+				for _, m := range []*worker{a, operator} {
+					require.NoError(t, m.Workflows.Close(t.Context()))
+				}
+			})
+		})
+	}
 }
 
 // TestSignalsOfOthersDoNotEndARun: somebody sends signals to a run that only sleeps and takes

@@ -191,9 +191,6 @@ func (r storedRun) write(next runRecord) (framework.Op, error) {
 // read.
 func (r storedRun) unchanged() framework.Op { return framework.CheckOp(r.node, r.stat.Version) }
 
-// deletedAtOnce is how many nodes below a run are deleted in one transaction.
-const deletedAtOnce = MaxSteps
-
 // childNode is a step, a timer or a signal of a run.
 type childNode struct {
 	name string

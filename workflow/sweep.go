@@ -239,6 +239,9 @@ func (store *runStore) removeFinished(ctx context.Context, id string) error {
 	}, failure.IsTransient)
 }
 
+// deletedAtOnce is how many nodes below a finished run are deleted in one transaction.
+const deletedAtOnce = MaxSteps
+
 // remove deletes a finished run that has not changed since it was read, in one transaction. So a
 // Retry comes before it and makes it fail, or finds no run: a run does not go on without its
 // records. A run with more than deletedAtOnce nodes needs several transactions, the latest nodes

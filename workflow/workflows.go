@@ -258,9 +258,10 @@ func (w *Workflows) Cancel(ctx context.Context, id, reason string) error {
 // also those of parallel branches; members run these steps again, with the same keys. Signals that
 // have come stay, and so do the records of steps that have failed permanently, unless from deletes
 // them: name such a step to run it again. Child runs stay as they are: to run a child again, retry
-// the child first. If the run has no such record, Retry returns framework.ErrInvalid. For a run
-// that is Done, from must be given, or Retry returns ErrFinished. For any other run it returns
-// ErrNotFinished.
+// the child first. If the run has no such record, Retry returns framework.ErrInvalid. If they
+// are more than go into one transaction, some 2,400 with the longest names, Retry changes nothing
+// and returns framework.ErrTooLarge. For a run that is Done, from must be given, or Retry returns
+// ErrFinished. For any other run it returns ErrNotFinished.
 //
 // WithRetryInput replaces the run's input. Steps with a record keep their results, whatever input
 // they had: name a step in from to run it again.
