@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/queue"
@@ -63,7 +64,7 @@ type Action struct {
 	// member or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string
 	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state
-	// of a job, a queue or a member, the number of dead letters, the UUID of a run, or the version
+	// of a job, a queue or a member, which dead letters there are, the UUID of a run, or the version
 	// of a value. The action is refused if that is not so any more.
 	Seen string
 	// Signal is the name of ActionSignalRun's signal, and Data its data as JSON. Both are "" until
@@ -188,7 +189,13 @@ func transferLead(ctx context.Context, u *UI, a Action) error {
 	u.hub.mu.Lock()
 	u.hub.memory.asked[a.Path] = a.Node // it hands over while this waits
 	u.hub.mu.Unlock()
-	return e.RequestTransfer(ctx, a.Node)
+	err = e.RequestTransfer(ctx, a.Node)
+	if err != nil && ctx.Err() == nil { // else the leader may have seen the request
+		u.hub.mu.Lock()
+		delete(u.hub.memory.asked, a.Path)
+		u.hub.mu.Unlock()
+	}
+	return err
 }
 
 // jobOf is a job's scheduler, with what the scheduler knows of the job.
@@ -246,17 +253,22 @@ func resumeJob(ctx context.Context, u *UI, a Action) error {
 	return jobs.Resume(ctx, report.Name)
 }
 
-// withQueue calls f with the queue if it is paused as was seen.
+// withQueue calls f with the queue if it is paused as was seen. It makes no queue.
 func (u *UI) withQueue(ctx context.Context, a Action, f func(*queue.Queue[[]byte]) error) error {
-	q := queue.New(u.client, a.Path, codec.Bytes())
-	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
-	paused, err := q.Paused(ctx)
+	if err := u.sync(ctx, a.Path); err != nil {
+		return err
+	}
+	report, err := queue.Inspect(ctx, u.client, a.Path)
 	switch {
 	case err != nil:
 		return err
-	case pausedText(paused) != a.Seen:
-		return changed("the queue %s", pausedText(paused))
+	case report.Missing:
+		return changed("there is no such queue")
+	case pausedText(report.Paused) != a.Seen:
+		return changed("the queue %s", pausedText(report.Paused))
 	}
+	q := queue.New(u.client, a.Path, codec.Bytes())
+	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
 	return f(q)
 }
 
@@ -307,8 +319,8 @@ func signalRun(ctx context.Context, u *UI, a Action) error {
 	})
 }
 
-// withDead calls one for the dead letter at the action's node, or all for all letters if the queue
-// has as many as were seen. A letter that was buried again has another node.
+// withDead calls one for the dead letter at the action's node, or all for all letters if they are
+// those that were seen. A letter that was buried again has another node.
 func (u *UI) withDead(ctx context.Context, a Action, all func(*queue.Queue[[]byte], context.Context) (int, error),
 	one func(*queue.Queue[[]byte], context.Context, ...string) (int, error)) error {
 	q := queue.New(u.client, a.Path, codec.Bytes())
@@ -316,14 +328,20 @@ func (u *UI) withDead(ctx context.Context, a Action, all func(*queue.Queue[[]byt
 	if err := u.sync(ctx, a.Path); err != nil {
 		return err
 	}
-	counts, err := q.Counts(ctx)
-	switch {
-	case err != nil:
-		return err
-	case a.Node == "" && strconv.Itoa(counts.Dead) != a.Seen:
-		return changed("the queue has %s", counted(counts.Dead, "dead letter", "dead letters"))
-	case a.Node == "":
-		_, err := all(q, ctx)
+	if a.Node == "" {
+		counts, err := q.Counts(ctx)
+		if err != nil {
+			return err
+		}
+		letters, err := readDead(ctx, q)
+		if err != nil {
+			return err
+		}
+		if seenOfDead(counts.Dead, letters) != a.Seen {
+			return changed("the queue has %s, which are not those of the page",
+				counted(counts.Dead, "dead letter", "dead letters"))
+		}
+		_, err = all(q, ctx)
 		return err
 	}
 	n, err := one(q, ctx, a.Node)
@@ -446,7 +464,8 @@ func buildConfirm(u *UI, q request, _ *snapshot) (built, error) {
 	v.Ask = a.Kind == ActionSignalRun
 	node := plain(strings.TrimPrefix(a.Node, a.Path+"/"))
 	if a.Kind == ActionRequeue || a.Kind == ActionPurgeDead {
-		node = cmp.Or(strings.TrimPrefix(node, "dead/"), "all "+plain(a.Seen)+" of them")
+		number, _, _ := strings.Cut(a.Seen, " ")
+		node = cmp.Or(strings.TrimPrefix(node, "dead/"), "all "+plain(number)+" of them")
 	}
 	if strings.Contains(def.what, "%s") {
 		v.What = fmt.Sprintf(def.what, node)
@@ -526,17 +545,20 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 	err = def.do(ctx, u, a)
 	u.client.Logger().Info("action on the web page", "action", string(a.Kind), "path", a.Path, "node", a.Node,
 		"seen", a.Seen, "signal", a.Signal, "who", u.userOf(r), "from", r.RemoteAddr, "error", err)
+	u.hub.expire() // also after an error: the reply may have been lost
 	var now *changedError
+	isGone := errors.Is(err, framework.ErrNotFound) || errors.Is(err, election.ErrNoLeader)
 	switch {
 	case errors.As(err, &now):
-		u.hub.expire()
 		u.refuse(w, r, newPageError(http.StatusConflict,
 			"It has changed since the page was shown, so nothing was done", "Now "+now.now+".").withBack(backTo(def, a)))
+	case isGone && !errors.Is(err, framework.ErrOutcomeUnknown):
+		u.refuse(w, r, newPageError(http.StatusConflict, "It is gone since the page was shown",
+			err.Error()).withBack(backTo(def, a)))
 	case err != nil:
 		u.refuse(w, r, newPageError(http.StatusBadGateway, "It was not done, or it is not known whether",
 			err.Error()).withBack(backTo(def, a)))
 	default:
-		u.hub.expire()
 		http.Redirect(w, r, backTo(def, a)+"&did="+string(a.Kind), http.StatusSeeOther)
 	}
 }

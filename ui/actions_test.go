@@ -69,7 +69,8 @@ func testDeadLetterActions(t *testing.T) {
 	bury()
 	const page = "queue?path=/queues/one"
 	all := s.form(t, page, "requeue")
-	require.Equal(t, "2", all.Get("seen"))
+	require.Regexp(t, "^2 [0-9a-f]+$", all.Get("seen"))
+	require.Contains(t, text(t, s.get(t, "confirm?"+all.Encode())), "without their attempts: all 2 of them.")
 	body := text(t, s.get(t, page))
 	require.Equal(t, 3, strings.Count(body, "do=requeue&amp;"), "all, and each of the two")
 	var node string
@@ -83,7 +84,7 @@ func testDeadLetterActions(t *testing.T) {
 	require.Equal(t, 1, counts().Dead)
 	require.Equal(t, 1, counts().Items)
 	s.refused(t, one, "no such dead letter")
-	s.refused(t, all, "Now the queue has 1 dead letter.")
+	s.refused(t, all, "Now the queue has 1 dead letter, which are not those of the page.")
 	s.act(t, page, "requeue")
 	require.Zero(t, counts().Dead)
 	require.Equal(t, 2, counts().Items)
@@ -106,7 +107,53 @@ func testDeadLetterActions(t *testing.T) {
 	s.refused(t, one, "no such dead letter")
 	purge := s.act(t, page, "purge-dead")
 	require.Zero(t, counts().Dead)
-	s.refused(t, purge, "Now the queue has 0 dead letters.")
+	s.refused(t, purge, "Now the queue has 0 dead letters")
+	bury()
+	s.refused(t, purge, "Now the queue has 1 dead letter") // as many as the page has shown, but another one
+	require.Equal(t, 1, counts().Dead)
+}
+
+// TestActionsOnWhatIsGone say that it is gone, and not that it may have been done.
+func TestActionsOnWhatIsGone(t *testing.T) { synctest.Test(t, testActionsOnWhatIsGone) }
+
+func testActionsOnWhatIsGone(t *testing.T) {
+	s := newStage(t, ui.WithActions())
+	for _, form := range []url.Values{
+		{"do": {"revoke"}, "path": {"/locks/x"}, "node": {"/locks/x/n"}, "seen": {"7"}},
+		{"do": {"evict"}, "path": {"/locks/x"}, "node": {"/locks/x/n"}, "seen": {"7"}},
+		{"do": {"transfer"}, "path": {"/elections/x"}, "node": {"b"}, "seen": {"7"}},
+		{"do": {"trigger"}, "path": {"/jobs/x"}, "seen": {"goes on since 7"}},
+		{"do": {"pause-queue"}, "path": {"/queues/x"}, "seen": {"goes on"}},
+		{"do": {"purge-dead"}, "path": {"/queues/x"}, "seen": {"2 7"}},
+		{"do": {"cancel"}, "path": {"/flows/x"}, "node": {"run"}, "seen": {"7"}},
+		{"do": {"retry"}, "path": {"/flows/x"}, "node": {"run"}, "seen": {"7"}},
+		{"do": {"signal"}, "path": {"/flows/x"}, "node": {"run"}, "seen": {"7"}, "signal": {"go"}},
+		{"do": {"cordon"}, "path": {"/groups/x"}, "node": {"a"}, "seen": {"active"}},
+		{"do": {"rollback"}, "path": {"/config/x"}, "node": {"3"}, "seen": {"7"}},
+	} {
+		s.refused(t, form, "Lockstep")
+		require.Empty(t, s.zk.Children("/"+strings.Split(form.Get("path"), "/")[1]))
+	}
+}
+
+// TestALostReplyOfAnAction: it is done once, and the page shows that.
+func TestALostReplyOfAnAction(t *testing.T) { synctest.Test(t, testALostReplyOfAnAction) }
+
+func testALostReplyOfAnAction(t *testing.T) {
+	s := newStage(t, ui.WithActions())
+	flows := workflow.New(s.client, "/flows")
+	defer flows.Close(context.Background())
+	_, err := workflow.NewKind[string, string]("kind").Start(t.Context(), flows, "run", "input")
+	require.NoError(t, err)
+	for _, do := range []string{"cancel", "retry"} {
+		time.Sleep(2 * time.Second) // the hub scans anew
+		form := s.form(t, "workflow?path=/flows&id=run", do)
+		lost := s.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: "/flows/runs", Func: zktest.Request.Writes})
+		r := s.post(t, "act", form)
+		require.Equal(t, http.StatusSeeOther, r.StatusCode, text(t, r))
+		<-lost.Hit()
+		s.refused(t, form, "Now the run is ")
+	}
 }
 
 // TestMemberActions cordons, drains and uncordons a member, and refuses to when its state is

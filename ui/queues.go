@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,6 +102,7 @@ type queueView struct {
 	Held     []queue.InFlightItem
 	Dead     []queue.DeadLetter
 	MoreDead bool
+	SeenDead string
 	InFlight int // of which Held are the oldest
 	Depths   []depth
 	Curve    string
@@ -118,6 +122,32 @@ func (v queueView) NameOf(node string) string { return strings.TrimPrefix(node, 
 // maxLetters is how many dead letters a page shows.
 const maxLetters = 50
 
+// readDead reads the dead letters that a page shows, and one more if there are more.
+func readDead(ctx context.Context, q *queue.Queue[[]byte]) (letters []queue.DeadLetter, err error) {
+	for letter, err := range q.DeadLetters(ctx) {
+		if err != nil {
+			return letters, err
+		}
+		if letters = append(letters, letter); len(letters) > maxLetters {
+			break
+		}
+	}
+	return letters, nil
+}
+
+// seenOfDead is what a page has seen of a queue's dead letters: their number and, if it has shown
+// them all, which they are. A letter's name is given once.
+func seenOfDead(number int, letters []queue.DeadLetter) string {
+	if len(letters) > maxLetters {
+		return strconv.Itoa(number)
+	}
+	names := fnv.New64a()
+	for _, letter := range letters {
+		_, _ = io.WriteString(names, letter.Node+"\n")
+	}
+	return fmt.Sprintf("%d %x", len(letters), names.Sum64())
+}
+
 func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	path := q.query.Get("path")
 	i := slices.IndexFunc(s.Queues, func(r queue.Report) bool { return r.Path == path })
@@ -135,23 +165,17 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 		opened := queue.New(u.client, path, codec.Bytes())
 		defer opened.Close(ctx) //nolint:errcheck // it has taken nothing
 		found.held, err = opened.InFlight(ctx)
-		for letter, deadErr := range opened.DeadLetters(ctx) {
-			if deadErr != nil {
-				return found, errors.Join(err, deadErr)
-			}
-			if found.dead = append(found.dead, letter); len(found.dead) > maxLetters {
-				break
-			}
-		}
+		dead, deadErr := readDead(ctx, opened)
+		found.dead = dead
 		if u.hideData {
 			hideItems(found.held, found.dead)
 		}
-		return found, err
+		return found, errors.Join(err, deadErr)
 	})
 	if err != nil {
 		v.Unread = err.Error()
 	}
-	v.Held, v.Dead = found.held, found.dead
+	v.Held, v.Dead, v.SeenDead = found.held, found.dead, seenOfDead(v.Row.Report.Dead, found.dead)
 	slices.SortFunc(v.Held, func(a, b queue.InFlightItem) int { return compareSince(a.Since, b.Since) })
 	v.InFlight = len(v.Held)
 	v.Held = v.Held[:min(len(v.Held), pageRows)]
