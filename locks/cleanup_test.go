@@ -49,6 +49,25 @@ func TestReleaseTellsARefusal(t *testing.T) {
 	})
 }
 
+// TestARefusedReleaseLeavesAWholeClaim: the servers refuse to delete the claim's node. Then the node
+// that its guard checks stays, too, until they permit it.
+func TestARefusedReleaseLeavesAWholeClaim(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		withoutDelete := config
+		const perms = framework.PermAll &^ framework.PermDelete
+		withoutDelete.ParentACL = []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
+		a, b := w.zk.Member(t, "a", withoutDelete).Client, w.zk.Member(t, "b", config).Client
+		lease := held(t, t.Context(), locks.NewClaim(a, "/claims/one"))
+		require.ErrorIs(t, lease.Release(t.Context()), framework.ErrNoAuth)
+		require.Len(t, w.zk.Children("/claims"), 2)
+		_, err := locks.NewClaim(b, "/claims/one").TryLock(t.Context())
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		require.NoError(t, b.SetACL(t.Context(), "/claims", framework.OpenACL()))
+		time.Sleep(time.Minute)
+		require.Empty(t, w.zk.Children("/claims"))
+	})
+}
+
 // TestAMultiLockFailsThoughAPartStays: the servers refuse to delete the node of the first part.
 func TestAMultiLockFailsThoughAPartStays(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -139,8 +139,8 @@ func (a Asker) exchange(ctx context.Context, server, word string) (string, error
 	return string(answer), err
 }
 
-// hasHungUp reports whether an error, also of a dial, says that the server has closed the
+// hasHungUp reports whether an error, also of a dial or of TLS, says that the server has closed the
 // connection.
 func hasHungUp(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF)
 }

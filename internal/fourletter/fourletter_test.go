@@ -2,6 +2,7 @@ package fourletter
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -74,6 +75,10 @@ func TestAskTellsFailuresApart(t *testing.T) {
 
 	address = serve(t, func(conn net.Conn) { word(t, conn) })
 	_, err = Asker{}.Ask(t.Context(), address)
+	require.ErrorIs(t, err, ErrHungUp)
+
+	address = serve(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 64<<10)) }) // the first message of the handshake
+	_, err = Asker{TLS: &tls.Config{InsecureSkipVerify: true}}.Ask(t.Context(), address)
 	require.ErrorIs(t, err, ErrHungUp)
 
 	ctx, end := context.WithCancelCause(t.Context())

@@ -80,8 +80,9 @@ type Operations interface {
 
 	// DiscardOwn is Discard for a node whose name other sessions may use, too. Before each try it
 	// checks that the node is still the one that this session has created. companions are nodes
-	// with names that no other session uses. They are deleted in the same transaction. If another
-	// session has the node by then, only the companions are deleted.
+	// with names that no other session uses. They are deleted in the same transaction, so they stay
+	// while the servers refuse to delete the node: half of a claim must not go. If another session
+	// has the node by then, only the companions are deleted.
 	DiscardOwn(queued func(), node Created, companions ...string) Discarded
 
 	// SyncForWatch brings this session's server up to date for a reader that watches what it reads,
