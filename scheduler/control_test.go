@@ -81,7 +81,8 @@ func TestAJobThatNoMemberHasRegisteredIsChanged(t *testing.T) {
 			}},
 		"resumed": {func(ctx context.Context, s *Scheduler) error { return s.Resume(ctx, "j") },
 			func(t *testing.T, w *world) { require.Len(t, w.log.all(EventStarted), 1) }},
-		"rescheduled": {func(ctx context.Context, s *Scheduler) error { return s.Reschedule(ctx, "j", "30 * * * *", nil) },
+		"rescheduled": {
+			func(ctx context.Context, s *Scheduler) error { return s.Reschedule(ctx, "j", "30 * * * *", nil) },
 			func(t *testing.T, w *world) { require.Equal(t, []string{"00:30:00"}, w.log.ticks()) }},
 		"removed": {func(ctx context.Context, s *Scheduler) error { return s.Remove(ctx, "j") },
 			func(t *testing.T, w *world) {

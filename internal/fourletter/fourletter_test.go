@@ -77,7 +77,7 @@ func TestAskTellsFailuresApart(t *testing.T) {
 	_, err = Asker{}.Ask(t.Context(), address)
 	require.ErrorIs(t, err, ErrHungUp)
 
-	address = serve(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 64<<10)) }) // the first message of the handshake
+	address = serve(t, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 64<<10)) }) // the handshake's begin
 	_, err = Asker{TLS: &tls.Config{InsecureSkipVerify: true}}.Ask(t.Context(), address)
 	require.ErrorIs(t, err, ErrHungUp)
 
