@@ -301,9 +301,9 @@ func TestALeaderThatIsCutOffTransfersNothing(t *testing.T) {
 	})
 }
 
-// TestCandidatesOfOneClientArePassedOverToo: the release of the leader's place wakes the next place of
-// its client, whose node is gone. None of these candidates gets a term before the successor's has
-// ended, whether that is of the same client or not, and all are in line again.
+// TestCandidatesOfOneClientArePassedOverToo: the release of the leader's place wakes the next place
+// of its client, whose node is gone. None of these candidates gets a term before the successor's
+// has ended, whether that is of the same client or not, and all are in line again.
 func TestCandidatesOfOneClientArePassedOverToo(t *testing.T) {
 	for name, other := range map[string]bool{"to the same client": false, "to another client": true} {
 		t.Run(name, func(t *testing.T) {

@@ -49,8 +49,8 @@ func TestReleaseTellsARefusal(t *testing.T) {
 	})
 }
 
-// TestARefusedReleaseLeavesAWholeClaim: the servers refuse to delete the claim's node. Then the node
-// that its guard checks stays, too, until they permit it.
+// TestARefusedReleaseLeavesAWholeClaim: the servers refuse to delete the claim's node. Then the
+// node that its guard checks stays, too, until they permit it.
 func TestARefusedReleaseLeavesAWholeClaim(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		withoutDelete := config

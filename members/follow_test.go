@@ -214,8 +214,9 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 }
 
 // TestAWatchBeginsWithASync, and so does a list: the server may lag behind.
-// TestAfterARestoreAWatchKeepsItsView: the servers were restored from a backup, so their transactions
-// begin again at a lower number. The log says so once. Another watch shows what the servers have.
+// TestAfterARestoreAWatchKeepsItsView: the servers were restored from a backup, so their
+// transactions begin again at a lower number. The log says so once. Another watch shows what the
+// servers have.
 func TestAfterARestoreAWatchKeepsItsView(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		restored := &world{zktest.Start(t), t}

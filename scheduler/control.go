@@ -16,11 +16,11 @@ import (
 // without a pause, at most the tick that is due goes before it. Paused jobs run too. The request is
 // stored, so it survives this member and the owner. It is stored once, also when replies are lost.
 //
-// A job that this Scheduler has is registered first, as by Run. So Trigger may be called at any time
-// after Add, and so may Pause, Resume, Reschedule and Remove. The error wraps framework.ErrNotFound
-// if neither a member nor this Scheduler has registered the job. It may also wrap
-// framework.ErrInvalid, ErrTooManyPending, framework.ErrBadRecord or framework.ErrNewer, or is that
-// of ctx.
+// A job that this Scheduler has is registered first, as by Run. So Trigger may be called at any
+// time after Add, and so may Pause, Resume, Reschedule and Remove. The error wraps
+// framework.ErrNotFound if neither a member nor this Scheduler has registered the job. It may also
+// wrap framework.ErrInvalid, ErrTooManyPending, framework.ErrBadRecord or framework.ErrNewer, or is
+// that of ctx.
 func (s *Scheduler) Trigger(ctx context.Context, name string) error {
 	return s.changeState(ctx, "trigger", name, func(state *jobState, now time.Time, request string) (bool, error) {
 		if len(state.Pending) >= maxPending {

@@ -67,8 +67,8 @@ func TestTriggerRegistersAJobOfThisMember(t *testing.T) {
 	})
 }
 
-// TestAJobThatNoMemberHasRegisteredIsChanged by the Scheduler that has it: before its Run, and while
-// its Run has begun and has not registered the job yet. The registration undoes no change.
+// TestAJobThatNoMemberHasRegisteredIsChanged by the Scheduler that has it: before its Run, and
+// while its Run has begun and has not registered the job yet. The registration undoes no change.
 func TestAJobThatNoMemberHasRegisteredIsChanged(t *testing.T) {
 	changes := map[string]struct {
 		change func(ctx context.Context, s *Scheduler) error

@@ -49,8 +49,8 @@ func TestAJobAtATimeRunsLateOnce(t *testing.T) {
 	})
 }
 
-// TestAJobThatIsRegisteredAfterItsTimeDoesNotRun, and can be triggered. It may be as long ago as the
-// earliest time that a spec may have. A later release may be started with it, too.
+// TestAJobThatIsRegisteredAfterItsTimeDoesNotRun, and can be triggered. It may be as long ago as
+// the earliest time that a spec may have. A later release may be started with it, too.
 func TestAJobThatIsRegisteredAfterItsTimeDoesNotRun(t *testing.T) {
 	inDays(t, func(t *testing.T, w *world) {
 		job := one(Job{Spec: At(time.Now()), Run: quick}) // the bubble's clock begins with the year 2000

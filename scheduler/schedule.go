@@ -84,9 +84,9 @@ func (e everySchedule) ticksUntil(t time.Time) int64 {
 // All members must give the same time: one that is known to all, such as the end of a contract, not
 // one that is counted from the start of the process. If no member can run the job at its time, the
 // first one that can does, within the job's Misfire and Deadline, as with other ticks. A job that
-// is registered after its time does not run: trigger it instead. That is no error, so a member may be
-// started with the job long after its run. The job stays listed after its run, without a next tick,
-// until somebody removes it.
+// is registered after its time does not run: trigger it instead. That is no error, so a member may
+// be started with the job long after its run. The job stays listed after its run, without a next
+// tick, until somebody removes it.
 func At(t time.Time) string { return "@at " + t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
 // onceSchedule is the schedule of @at: one instant.

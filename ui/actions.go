@@ -64,8 +64,8 @@ type Action struct {
 	// member or a run, a dead letter's node, or the version to roll back to; or "".
 	Node string
 	// Seen is what the page has shown of it: the fencing token of the lease or the term, the state
-	// of a job, a queue or a member, which dead letters there are, the UUID of a run, or the version
-	// of a value. The action is refused if that is not so any more.
+	// of a job, a queue or a member, which dead letters there are, the UUID of a run, or the
+	// version of a value. The action is refused if that is not so any more.
 	Seen string
 	// Signal is the name of ActionSignalRun's signal, and Data its data as JSON. Both are "" until
 	// the form of the confirmation is sent.
