@@ -213,7 +213,6 @@ func TestAWatcherCostsFewRequests(t *testing.T) {
 	})
 }
 
-// TestAWatchBeginsWithASync, and so does a list: the server may lag behind.
 // TestAfterARestoreAWatchKeepsItsView: the servers were restored from a backup, so their
 // transactions begin again at a lower number. The log says so once. Another watch shows what the
 // servers have.
@@ -252,6 +251,7 @@ func TestAfterARestoreAWatchKeepsItsView(t *testing.T) {
 	})
 }
 
+// TestAWatchBeginsWithASync, and so does a list: the server may lag behind.
 func TestAWatchBeginsWithASync(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		a, o := w.peer("a"), w.peer("o")

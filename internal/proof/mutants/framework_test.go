@@ -316,7 +316,7 @@ var frameworkMutants = []mutant{
 		promise: "`Client.Follow` syncs before its first read",
 		name:    "an older value of a followed node is taken", file: "framework/follow.go",
 		test: "TestAnOlderStateOfANodeIsRefused",
-		old:  "if value.Zxid < n.floor {", new: "if value.Zxid < n.floor && false {",
+		old:  "if n.older {", new: "if n.older && false {",
 	},
 	{
 		promise: "After a reconnect, the clients of a lost server spread the reads",
