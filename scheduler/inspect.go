@@ -44,11 +44,13 @@ type Report struct {
 	Findings []Finding `json:"-"`
 }
 
-// MarshalJSON returns the report with the schedule in words, the next tick and the number of runs
-// that wait as "words", "next" and "pending". Of the members there are the ids.
+// MarshalJSON returns the report with the path by which the command line names the job, the
+// schedule in words, the next tick and the number of runs that wait as "job_path", "words", "next"
+// and "pending". Of the members there are the ids.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	report := struct {
+		JobPath string `json:"job_path"`
 		fields
 		Words    string    `json:"words,omitempty"`
 		Jitter   float64   `json:"jitter_seconds,omitzero"`
@@ -57,8 +59,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Owner    string    `json:"owner,omitempty"`
 		Members  []string  `json:"members"`
 		Findings []Finding `json:"findings"`
-	}{fields: fields(r), Jitter: r.Jitter.Seconds(), Next: r.Next(r.At), Pending: len(r.State.Pending),
-		Members: []string{}, Findings: append([]Finding{}, r.Findings...)}
+	}{JobPath: r.JobPath(), fields: fields(r), Jitter: r.Jitter.Seconds(), Next: r.Next(r.At),
+		Pending: len(r.State.Pending), Members: []string{}, Findings: append([]Finding{}, r.Findings...)}
 	if schedule, err := r.Schedule(); err == nil {
 		report.Words = schedule.Words()
 	}

@@ -333,7 +333,7 @@ func (u *UI) withDead(ctx context.Context, a Action, all func(*queue.Queue[[]byt
 		if err != nil {
 			return err
 		}
-		letters, err := readDead(ctx, q)
+		letters, err := readDead(ctx, q, maxLetters)
 		if err != nil {
 			return err
 		}
@@ -461,6 +461,7 @@ func buildConfirm(u *UI, q request, _ *snapshot) (built, error) {
 	v := confirmView{Act: "act?" + url.Values{"do": {string(a.Kind)}, "path": {a.Path}, "node": {a.Node},
 		"seen": {a.Seen}}.Encode(), Title: def.button, What: def.what,
 		Button: def.button, Danger: def.danger, Back: backTo(def, a), Link: linkTo(def.page, a.Path, u.root)}
+	v.Link.Href = v.Back // a run's page needs the id, too
 	v.Ask = a.Kind == ActionSignalRun
 	node := plain(strings.TrimPrefix(a.Node, a.Path+"/"))
 	if a.Kind == ActionRequeue || a.Kind == ActionPurgeDead {
@@ -557,7 +558,7 @@ func (u *UI) servePost(w http.ResponseWriter, r *http.Request) {
 			err.Error()).withBack(backTo(def, a)))
 	case err != nil:
 		u.refuse(w, r, newPageError(http.StatusBadGateway, "It was not done, or it is not known whether",
-			err.Error()).withBack(backTo(def, a)))
+			unreadText(u.client, err)).withBack(backTo(def, a)))
 	default:
 		http.Redirect(w, r, backTo(def, a)+"&did="+string(a.Kind), http.StatusSeeOther)
 	}

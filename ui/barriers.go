@@ -81,5 +81,5 @@ func buildBarriers(u *UI, q request, s *snapshot) (built, error) {
 		return cmp.Or(slices.Index(order, a.Mark)&3-slices.Index(order, b.Mark)&3, compareSince(a.Since, b.Since))
 	})
 	v.List = listOf(q.query, rows, nil, barrierRow.matches)
-	return built{"Barriers, gates and latches", v, s.barriers}, nil
+	return built{"Barriers, gates and latches", v, listJSON(s.barriers)}, nil
 }

@@ -7,37 +7,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/codec"
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/linediff"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 )
 
-// valueReport is a configuration value in a list. Its JSON is that of "lockstep config ls".
-type valueReport struct {
-	Path    string    `json:"path"`
-	Version int64     `json:"version"` // 0 if the value was deleted
-	Written time.Time `json:"written,omitzero"`
-	Bytes   int32     `json:"bytes"`
-}
-
-func (u *UI) readValueReport(ctx context.Context, path string) (valueReport, error) {
+// readValue returns a value of a list. Its version is 0 if the value was deleted.
+func (u *UI) readValue(ctx context.Context, path string) (sharedreport.Value, error) {
 	stat, err := u.client.Exists(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
-		return valueReport{Path: path}, nil
+		return sharedreport.Value{Path: path}, nil
 	}
 	if err != nil {
-		return valueReport{}, err
+		return sharedreport.Value{}, err
 	}
-	return valueReport{path, stat.Mzxid, stat.Mtime.UTC(), stat.DataLength}, nil
+	return sharedreport.NewValue(path, stat), nil
 }
 
 type valueRow struct {
 	Link link
-	valueReport
+	sharedreport.Value
 }
 
 type configurationView struct {
@@ -46,7 +40,7 @@ type configurationView struct {
 }
 
 func buildConfiguration(u *UI, q request, s *snapshot) (built, error) {
-	values, err := findAll(u, q, s, "values", config.Find, u.readValueReport)
+	values, err := findAll(u, q, s, "values", config.Find, u.readValue)
 	if err != nil {
 		return built{}, err
 	}
@@ -59,7 +53,7 @@ func buildConfiguration(u *UI, q request, s *snapshot) (built, error) {
 		"value": func(a, b valueRow) int { return strings.Compare(a.Path, b.Path) },
 		"bytes": func(a, b valueRow) int { return int(b.Bytes) - int(a.Bytes) },
 	}, func(r valueRow, wanted string) bool { return containsAny(wanted, r.Path) })}
-	return built{"Configuration", v, append([]valueReport{}, values.all...)}, nil
+	return built{"Configuration", v, listJSON(values.all)}, nil
 }
 
 // recordRow is a value of the history.
@@ -98,7 +92,7 @@ func (u *UI) readHistory(ctx context.Context, path string) (h valueHistory, err 
 	if h.records, err = config.New(u.client, path, codec.Bytes()).History(ctx); err != nil {
 		return h, err
 	}
-	now, err := u.readValueReport(ctx, path)
+	now, err := u.readValue(ctx, path)
 	h.version = now.Version
 	if u.hideData {
 		hideRecordsOfValue(h.records)
@@ -160,7 +154,11 @@ func buildValue(u *UI, q request, s *snapshot) (built, error) {
 			v.Lines, v.More = v.Lines[:maxLines], n-maxLines
 		}
 	}
-	return built{path, v, h.records}, nil
+	records := []reportjson.Joined{}
+	for _, r := range h.records {
+		records = append(records, sharedreport.NewRecord(path, r))
+	}
+	return built{path, v, records}, nil
 }
 
 // diffLine is a line of a value, or one that a value has replaced.

@@ -16,6 +16,12 @@ type Check struct {
 	Advice string `json:"advice,omitempty"` // what to do, if it is not OK; a Check that is OK and has one is a warning
 }
 
+// checkJSON is a Check as "lockstep doctor" prints it.
+type checkJSON struct {
+	Check
+	Warning bool `json:"warning,omitempty"`
+}
+
 // examination is the latest examination of the cluster. A visitor starts it, and all visitors see
 // its result.
 type examination struct {
@@ -63,7 +69,11 @@ func buildDoctor(u *UI, _ request, _ *snapshot) (built, error) {
 		return 2
 	}
 	v.Checks = slices.SortedStableFunc(slices.Values(e.checks), func(a, b Check) int { return rank(a) - rank(b) })
-	return built{"Examination", v, append([]Check{}, e.checks...)}, nil
+	checks := []checkJSON{}
+	for _, c := range e.checks {
+		checks = append(checks, checkJSON{c, c.OK && c.Advice != ""})
+	}
+	return built{"Examination", v, checks}, nil
 }
 
 // serveExamine examines the cluster, unless an examination is under way.

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
+	"github.com/lockstep-go/lockstep/internal/survey"
+	"github.com/lockstep-go/lockstep/locks"
 )
 
 type electionsView struct {
@@ -22,7 +25,35 @@ func buildElections(u *UI, q request, s *snapshot) (built, error) {
 			v.Led++
 		}
 	}
-	return built{"Elections", v, reports}, nil
+	return built{"Elections", v, laterJSON(func(ctx context.Context) (any, error) {
+		return u.readElections(ctx, s, reports)
+	})}, nil
+}
+
+// readElections reads the candidates of elections, once for each snapshot. It leaves out what
+// cannot be read, as the list's page does not show it either.
+func (u *UI) readElections(ctx context.Context, s *snapshot, of []locks.Report) ([]sharedreport.Election, error) {
+	return read(ctx, u.hub, s, "elections", func(ctx context.Context) ([]sharedreport.Election, error) {
+		elections := []sharedreport.Election{}
+		for _, r := range of {
+			candidates, err := u.readCandidates(ctx, r.Path)
+			switch {
+			case err == nil:
+				elections = append(elections, sharedreport.NewElection(r.Path, candidates))
+			case survey.EndedBy(ctx, err) != nil:
+				return nil, err
+			}
+		}
+		return elections, nil
+	})
+}
+
+func (u *UI) readCandidates(ctx context.Context, path string) ([]election.Candidate, error) {
+	all, err := election.New(u.client, path).Candidates(ctx)
+	if u.hideData {
+		all = hideCandidates(all)
+	}
+	return all, err
 }
 
 type electionView struct {
@@ -69,11 +100,7 @@ func buildElection(u *UI, q request, s *snapshot) (built, error) {
 		return built{}, err
 	}
 	all, err := read(q.ctx, u.hub, s, "election "+path, func(ctx context.Context) ([]election.Candidate, error) {
-		all, err := election.New(u.client, path).Candidates(ctx)
-		if u.hideData {
-			all = hideCandidates(all)
-		}
-		return all, err
+		return u.readCandidates(ctx, path)
 	})
 	u.hub.mu.Lock()
 	terms, watched := slices.Clone(u.hub.memory.terms[path]), u.hub.memory.since
@@ -99,5 +126,5 @@ func buildElection(u *UI, q request, s *snapshot) (built, error) {
 	v.Timeline = timelineOf(barsOf(terms), s.at, q.query)
 	word := shellWord(path)
 	v.Commands = []string{"lockstep elections " + word, "lockstep elections transfer " + word}
-	return built{path, v, all}, nil
+	return built{path, v, sharedreport.NewElection(path, all)}, nil
 }

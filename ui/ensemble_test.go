@@ -47,7 +47,7 @@ func act(t *testing.T, v *browser.Visitor, target, do string) {
 		o.Signal = "approved"
 	}
 	v.Do(o)
-	v.Await(t, "that "+do+" is done", func(s browser.Shown) bool { return s.Done })
+	v.Await(t, "that "+do+" is done", func(s browser.Shown) bool { return s.Did })
 }
 
 // TestThePageOnAnEnsemble clicks through the page in Chromium, with three real servers: each page,

@@ -58,7 +58,7 @@ var adviceOn = map[monitor.Problem]advice{
 	monitor.ProblemGrowing:  {warn, "queue", "lockstep queue inflight", adviceConsumers},
 	monitor.ProblemOldItem:  {warn, "queue", "lockstep queue inflight", adviceConsumers},
 	monitor.ProblemHeldItem: {warn, "queue", "lockstep queue inflight", adviceConsumers},
-	monitor.ProblemUnread:   {warn, "", "lockstep check", "Give the page's credentials the right to read it."},
+	monitor.ProblemUnread:   {warn, "", "lockstep check", "Give the page the right to read it: it connected "},
 	monitor.ProblemLeftOut:  {warn, "", "lockstep check", "Look at a smaller part: give the page a deeper root."},
 	monitor.ProblemFailingItem: {warn, "queue", "lockstep queue ls",
 		"Read the item's error. Mend the consumer, or drop the item."},
@@ -81,8 +81,9 @@ var adviceOn = map[monitor.Problem]advice{
 const adviceConsumers = "See whether consumers work, and what they have in hand."
 
 // judge adds to each finding how urgent it is and what to do, and puts consequences below their
-// cause. What began first comes first, since it is likely to be the cause.
-func judge(s *snapshot) []finding {
+// cause. What began first comes first, since it is likely to be the cause. credentials are those
+// with which the page connected.
+func judge(s *snapshot, credentials string) []finding {
 	var all []finding
 	for _, f := range s.Findings {
 		a, known := adviceOn[f.Problem]
@@ -90,6 +91,9 @@ func judge(s *snapshot) []finding {
 			a = advice{severity: warn}
 		}
 		one := finding{Finding: f, Severity: a.severity, Page: a.page, Advice: a.text, Command: a.command}
+		if f.Problem == monitor.ProblemUnread {
+			one.Advice += credentials + "."
+		}
 		if a.command != "" && strings.HasPrefix(f.Path, "/") {
 			one.Command = a.command + " " + shellWord(f.Path)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/election"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/monitor"
@@ -98,7 +99,7 @@ func hideItems(held []queue.InFlightItem, dead []queue.DeadLetter) {
 	}
 }
 
-func hideGroup(r *groupReport) {
+func hideGroup(r *sharedreport.Group) {
 	hideCordon := func(c *members.Cordon) {
 		c.Answers = maps.Clone(c.Answers)
 		for node, a := range c.Answers {

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/recipenode"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
@@ -237,7 +238,7 @@ func (h *hub) scan() *snapshot {
 		seen, s.failed = survey.Read(ctx, h.client, h.root, survey.Barriers, nil)
 		s.barriers = seen.Barriers
 		for _, u := range seen.Unread {
-			s.unread = append(s.unread, u.Err.Error())
+			s.unread = append(s.unread, unreadText(h.client, u.Err))
 		}
 	}
 	if s.failed == nil && s.at.Sub(h.places.at) >= countInterval {
@@ -314,7 +315,7 @@ func (h *hub) index(s *snapshot) {
 			s.locks = append(s.locks, r)
 		}
 	}
-	s.findings = judge(s)
+	s.findings = judge(s, sharedreport.Credentials(h.client.Config()))
 	for _, f := range allFindings(s.findings) {
 		for _, path := range locksOf(s, f) {
 			s.problemsAt[path] = append(s.problemsAt[path], f)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
@@ -89,7 +90,7 @@ func buildJobs(u *UI, q request, s *snapshot) (built, error) {
 			v.Paused++
 		}
 	}
-	return built{"Jobs", v, s.Jobs}, nil
+	return built{"Jobs", v, listJSON(s.Jobs)}, nil
 }
 
 type jobView struct {
@@ -178,8 +179,5 @@ func buildJob(u *UI, q request, s *snapshot) (built, error) {
 	}
 	name := shellWord(report.Name) + " --scheduler " + shellWord(report.Path)
 	v.Commands = []string{"lockstep jobs " + name, "lockstep runs " + name}
-	return built{report.Name, v, struct {
-		Job  scheduler.Report      `json:"job"`
-		Runs []scheduler.RunRecord `json:"runs"`
-	}{report, runs}}, nil
+	return built{report.Name, v, sharedreport.NewJob(report, runs)}, nil
 }

@@ -98,7 +98,7 @@ func buildLocks(u *UI, q request, s *snapshot) (built, error) {
 			v.Held++
 		}
 	}
-	return built{"Locks", v, reports}, nil
+	return built{"Locks", v, listJSON(reports)}, nil
 }
 
 type lockView struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/members"
 )
 
@@ -35,37 +36,25 @@ func findAll[T any](u *UI, q request, s *snapshot, key string,
 			case ctx.Err() != nil && len(out.all) == 0:
 				return out, err
 			case ctx.Err() != nil:
-				out.unread = append(out.unread, "The rest was not read: "+err.Error())
+				out.unread = append(out.unread, "The rest was not read: "+unreadText(u.client, err))
 				return out, nil
 			default:
-				out.unread = append(out.unread, err.Error())
+				out.unread = append(out.unread, unreadText(u.client, err))
 			}
 		}
 		return out, nil
 	})
 }
 
-// groupReport is a group. Its JSON is that of "lockstep members".
-type groupReport struct {
-	Path    string           `json:"path"`
-	Members []members.Member `json:"members"`
-	Absent  []members.Cordon `json:"absent,omitempty"` // cordons of members that are not there
-}
-
 // stateAbsent is the state of an ID that is cordoned and has no member now.
 const stateAbsent = "absent"
 
-func (u *UI) readGroup(ctx context.Context, path string) (groupReport, error) {
+func (u *UI) readGroup(ctx context.Context, path string) (sharedreport.Group, error) {
 	view, err := members.New(u.client, path).Inspect(ctx)
 	if err != nil {
-		return groupReport{}, err
+		return sharedreport.Group{}, err
 	}
-	r := groupReport{Path: path, Members: append([]members.Member{}, view.Members...)}
-	for _, c := range view.Cordons {
-		if !slices.ContainsFunc(r.Members, func(m members.Member) bool { return m.ID == c.ID }) {
-			r.Absent = append(r.Absent, c)
-		}
-	}
+	r := sharedreport.NewGroup(path, view)
 	if u.hideData {
 		hideGroup(&r)
 	}
@@ -75,12 +64,12 @@ func (u *UI) readGroup(ctx context.Context, path string) (groupReport, error) {
 // groupRow is a group in a list.
 type groupRow struct {
 	Link                     link
-	Report                   groupReport
+	Report                   sharedreport.Group
 	Active, Cordoned, Failed int
 	Latest                   time.Time // when the newest member joined
 }
 
-func (u *UI) groupRowOf(r groupReport) groupRow {
+func (u *UI) groupRowOf(r sharedreport.Group) groupRow {
 	row := groupRow{Link: linkTo("group", r.Path, u.root), Report: r}
 	for _, m := range r.Members {
 		switch m.State {
@@ -132,7 +121,7 @@ func buildMembers(u *UI, q request, s *snapshot) (built, error) {
 		"active":  func(a, b groupRow) int { return a.Active - b.Active },
 		"changed": func(a, b groupRow) int { return b.Latest.Compare(a.Latest) },
 	}, groupRow.matches)
-	return built{"Members", v, append([]groupReport{}, groups.all...)}, nil
+	return built{"Members", v, listJSON(groups.all)}, nil
 }
 
 // memberRow is a member, or an id that is cordoned without a member.
@@ -195,7 +184,7 @@ func buildGroup(u *UI, q request, s *snapshot) (built, error) {
 	if err := u.checkPath(path); err != nil {
 		return built{}, err
 	}
-	r, err := read(q.ctx, u.hub, s, "group "+path, func(ctx context.Context) (groupReport, error) {
+	r, err := read(q.ctx, u.hub, s, "group "+path, func(ctx context.Context) (sharedreport.Group, error) {
 		return u.readGroup(ctx, path)
 	})
 	switch {

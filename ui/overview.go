@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-go/lockstep/monitor"
 	"github.com/lockstep-go/lockstep/workflow"
 )
 
@@ -104,9 +103,5 @@ func buildOverview(u *UI, _ request, s *snapshot) (built, error) {
 			v.Away++
 		}
 	}
-	found := s.Findings
-	if found == nil {
-		found = []monitor.Finding{}
-	}
-	return built{"Overview", v, found}, nil
+	return built{"Overview", v, listJSON(s.Findings)}, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
+	"github.com/lockstep-go/lockstep/monitor"
 )
 
 // To add a page: write a view, which is what its template shows; a function that builds it from a
@@ -37,8 +38,14 @@ type pageDef struct {
 type built struct {
 	title string
 	data  any // for the template
-	json  any // of the page with .json
+	json  any // of the page with .json; it may be laterJSON
 }
+
+// listJSON is a list whose JSON is [] if it is empty.
+func listJSON[T any](all []T) []T { return append([]T{}, all...) }
+
+// laterJSON reads what only the JSON of a page has.
+type laterJSON func(ctx context.Context) (any, error)
 
 // page is what templates get.
 type page struct {
@@ -56,7 +63,8 @@ type chrome struct {
 	Now, At, Since                    time.Time // of the page, of the scan, of the first failed scan
 	Took                              time.Duration
 	Sent, Number                      int64
-	Failed                            string // why there is no newer scan, or ""
+	Failed                            string   // why there is no newer scan, or ""
+	Unread                            []string // what the scan has not read; the overview has it as findings
 	Servers                           []serverLine
 	Events                            string // the stream of the page's changes
 	JSON                              string
@@ -175,6 +183,16 @@ func (u *UI) chromeOf(s *snapshot, r *http.Request, def *pageDef) chrome {
 		c.Failed = "no server can be reached"
 	case status.State != framework.Connected:
 		c.Failed, c.Since = "no server can be reached", s.at
+	}
+	switch def.section {
+	case "locks", "elections", "jobs", "queues", "workflows":
+		for _, f := range allFindings(s.findings) {
+			if f.Problem == monitor.ProblemUnread || f.Problem == monitor.ProblemLeftOut {
+				c.Unread = append(c.Unread, f.Text+". "+f.Advice)
+			}
+		}
+	case "barriers":
+		c.Unread = s.unread
 	}
 	c.Nav = navOf(s, def.section, def == pages[""])
 	return c

@@ -92,7 +92,7 @@ func buildQueues(u *UI, q request, s *snapshot) (built, error) {
 	for _, r := range rows {
 		v.Items, v.Dead = v.Items+r.Report.Items, v.Dead+r.Report.Dead
 	}
-	return built{"Queues", v, s.Queues}, nil
+	return built{"Queues", v, listJSON(s.Queues)}, nil
 }
 
 type queueView struct {
@@ -119,16 +119,46 @@ type queueView struct {
 // NameOf is a node's path below the queue.
 func (v queueView) NameOf(node string) string { return strings.TrimPrefix(node, v.Path+"/") }
 
-// maxLetters is how many dead letters a page shows.
-const maxLetters = 50
+// How many dead letters a page shows, and its JSON.
+const (
+	maxLetters     = 50
+	maxLettersJSON = 10_000
+)
 
-// readDead reads the dead letters that a page shows, and one more if there are more.
-func readDead(ctx context.Context, q *queue.Queue[[]byte]) (letters []queue.DeadLetter, err error) {
+// queueItems are the items of a queue that consumers have, and dead letters.
+type queueItems struct {
+	held []queue.InFlightItem // the oldest first
+	dead []queue.DeadLetter   // one more than was asked for if there are more
+}
+
+func (u *UI) readItems(ctx context.Context, path string, letters int) (items queueItems, err error) {
+	opened := queue.New(u.client, path, codec.Bytes())
+	defer opened.Close(ctx) //nolint:errcheck // it has taken nothing
+	var heldErr, deadErr error
+	items.held, heldErr = opened.InFlight(ctx)
+	items.dead, deadErr = readDead(ctx, opened, letters)
+	slices.SortStableFunc(items.held, func(a, b queue.InFlightItem) int { return compareSince(a.Since, b.Since) })
+	if u.hideData {
+		hideItems(items.held, items.dead)
+	}
+	return items, errors.Join(heldErr, deadErr)
+}
+
+// queueJSON is the JSON of a queue's page.
+type queueJSON struct {
+	Queue    queue.Report         `json:"queue"`
+	InFlight []queue.InFlightItem `json:"in_flight"`
+	Dead     []queue.DeadLetter   `json:"dead_letters"`
+	MoreDead bool                 `json:"more_dead_letters,omitempty"` // than these
+}
+
+// readDead reads dead letters, and one more if there are more.
+func readDead(ctx context.Context, q *queue.Queue[[]byte], most int) (letters []queue.DeadLetter, err error) {
 	for letter, err := range q.DeadLetters(ctx) {
 		if err != nil {
 			return letters, err
 		}
-		if letters = append(letters, letter); len(letters) > maxLetters {
+		if letters = append(letters, letter); len(letters) > most {
 			break
 		}
 	}
@@ -157,28 +187,14 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	}
 	v := queueView{Path: path, Row: u.queueRowOf(s, s.Queues[i]), Link: linkTo("", path, u.root),
 		Done: doneText(q.query), HideData: u.hideData}
-	type items struct {
-		held []queue.InFlightItem
-		dead []queue.DeadLetter
-	}
-	found, err := read(q.ctx, u.hub, s, "queue "+path, func(ctx context.Context) (found items, err error) {
-		opened := queue.New(u.client, path, codec.Bytes())
-		defer opened.Close(ctx) //nolint:errcheck // it has taken nothing
-		found.held, err = opened.InFlight(ctx)
-		dead, deadErr := readDead(ctx, opened)
-		found.dead = dead
-		if u.hideData {
-			hideItems(found.held, found.dead)
-		}
-		return found, errors.Join(err, deadErr)
+	found, err := read(q.ctx, u.hub, s, "queue "+path, func(ctx context.Context) (queueItems, error) {
+		return u.readItems(ctx, path, maxLetters)
 	})
 	if err != nil {
-		v.Unread = err.Error()
+		v.Unread = unreadText(u.client, err)
 	}
-	v.Held, v.Dead, v.SeenDead = found.held, found.dead, seenOfDead(v.Row.Report.Dead, found.dead)
-	slices.SortFunc(v.Held, func(a, b queue.InFlightItem) int { return compareSince(a.Since, b.Since) })
-	v.InFlight = len(v.Held)
-	v.Held = v.Held[:min(len(v.Held), pageRows)]
+	v.Held, v.InFlight = found.held[:min(len(found.held), pageRows)], len(found.held)
+	v.Dead, v.SeenDead = found.dead, seenOfDead(v.Row.Report.Dead, found.dead)
 	if len(v.Dead) > maxLetters {
 		v.Dead, v.MoreDead = v.Dead[:maxLetters], true
 	}
@@ -192,9 +208,11 @@ func buildQueue(u *UI, q request, s *snapshot) (built, error) {
 	word := shellWord(path)
 	v.Commands = []string{"lockstep queue ls " + word, "lockstep queue inflight " + word,
 		"lockstep queue dead " + word}
-	return built{path, v, struct {
-		Queue    queue.Report         `json:"queue"`
-		InFlight []queue.InFlightItem `json:"in_flight"`
-		Dead     []queue.DeadLetter   `json:"dead_letters"`
-	}{v.Row.Report, found.held, v.Dead}}, nil
+	return built{path, v, laterJSON(func(ctx context.Context) (any, error) {
+		all, err := read(ctx, u.hub, s, "letters "+path, func(ctx context.Context) (queueItems, error) {
+			return u.readItems(ctx, path, maxLettersJSON)
+		})
+		dead := all.dead[:min(len(all.dead), maxLettersJSON)]
+		return queueJSON{v.Row.Report, listJSON(all.held), listJSON(dead), len(dead) < len(all.dead)}, err
+	})}, nil
 }

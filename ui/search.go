@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-go/lockstep/config"
+	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/members"
 	"github.com/lockstep-go/lockstep/registry"
 )
@@ -17,9 +18,10 @@ type searchView struct {
 }
 
 type searchRow struct {
-	Link link
-	Kind string
-	Why  string
+	Link link   `json:"-"`
+	Name string `json:"name"` // a path, or a session
+	Kind string `json:"kind"`
+	Why  string `json:"found_in,omitempty"`
 }
 
 // buildSearch searches paths, owners, hosts and sessions. Unlike lists it is not followed: it reads
@@ -27,34 +29,35 @@ type searchRow struct {
 func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 	wanted := strings.ToLower(strings.TrimSpace(q.query.Get("q")))
 	v := searchView{Query: q.query.Get("q")}
-	add := func(l link, kind, why string) { v.Rows = append(v.Rows, searchRow{l, kind, why}) }
+	add := func(l link, name, kind, why string) { v.Rows = append(v.Rows, searchRow{l, name, kind, why}) }
 	if wanted != "" {
 		for _, r := range s.locks {
 			row := u.lockRowOf(s, r)
 			if strings.Contains(strings.ToLower(r.Path), wanted) {
-				add(row.Link, row.Kind, "")
+				add(row.Link, r.Path, row.Kind, "")
 			} else if row.matches(wanted) {
-				add(row.Link, row.Kind, "an owner, a host or a session there")
+				add(row.Link, r.Path, row.Kind, "an owner, a host or a session there")
 			}
 		}
 		for _, r := range s.Jobs {
 			if row := u.jobRowOf(s, r); row.matches(wanted) {
-				add(row.Link, "job", "")
+				add(row.Link, r.JobPath(), "job", "")
 			}
 		}
 		for _, r := range s.Queues {
 			if containsAny(wanted, r.Path, r.Held.Owner, r.Held.Host) {
-				add(linkTo("queue", r.Path, u.root), "queue", "")
+				add(linkTo("queue", r.Path, u.root), r.Path, "queue", "")
 			}
 		}
 		for _, r := range s.barriers {
 			if u.barrierRowOf(r).matches(wanted) {
-				add(linkTo("barriers", r.Path, u.root), string(r.Kind), "")
+				add(linkTo("barriers", r.Path, u.root), r.Path, string(r.Kind), "")
 			}
 		}
 		for _, r := range s.Runs {
 			if row := workflowRowOf(r); row.matches(wanted) {
-				add(u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID}), "workflow", "")
+				l := u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID})
+				add(l, znode.Join(r.Path, r.ID), "workflow", "")
 			}
 		}
 		for _, r := range sessionsOf(s.holdings()) {
@@ -62,9 +65,9 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 			l := link{Href: "session?id=" + id, Full: id, Leaf: id}
 			switch {
 			case strings.Contains(id, wanted):
-				add(l, "session", "")
+				add(l, id, "session", "")
 			case containsAny(wanted, r.Owner, r.Host):
-				add(l, "session", strings.Join([]string{"its owner or host:", r.Owner, r.Host}, " "))
+				add(l, id, "session", strings.Join([]string{"its owner or host:", r.Owner, r.Host}, " "))
 			}
 		}
 		v.Unread = u.searchPlaces(q, s, wanted, add)
@@ -73,38 +76,38 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 	if len(v.Rows) > pageRows {
 		v.Rows, v.More = v.Rows[:pageRows], true
 	}
-	return built{"Search", v, append([]searchRow{}, v.Rows...)}, nil
+	return built{"Search", v, listJSON(v.Rows)}, nil
 }
 
 // searchPlaces searches members, services and configuration values. It returns what could not be
 // read.
-func (u *UI) searchPlaces(q request, s *snapshot, wanted string, add func(l link, kind, why string)) []string {
+func (u *UI) searchPlaces(q request, s *snapshot, wanted string, add func(l link, name, kind, why string)) []string {
 	groups, groupsErr := findAll(u, q, s, "groups", members.Find, u.readGroup)
 	for _, r := range groups.all {
 		if row := u.groupRowOf(r); containsAny(wanted, r.Path) {
-			add(row.Link, "group", "")
+			add(row.Link, r.Path, "group", "")
 		} else if row.matches(wanted) {
-			add(row.Link, "group", "a member or a session there")
+			add(row.Link, r.Path, "group", "a member or a session there")
 		}
 	}
 	services, servicesErr := findAll(u, q, s, "services", registry.Find, u.readService)
 	for _, r := range services.all {
 		if row := u.serviceRowOf(r); containsAny(wanted, r.Path) {
-			add(row.Link, "service", "")
+			add(row.Link, r.Path, "service", "")
 		} else if row.matches(wanted) {
-			add(row.Link, "service", "an instance or an address there")
+			add(row.Link, r.Path, "service", "an instance or an address there")
 		}
 	}
-	values, valuesErr := findAll(u, q, s, "values", config.Find, u.readValueReport)
+	values, valuesErr := findAll(u, q, s, "values", config.Find, u.readValue)
 	for _, r := range values.all {
 		if containsAny(wanted, r.Path) {
-			add(linkTo("value", r.Path, u.root), "value", "")
+			add(linkTo("value", r.Path, u.root), r.Path, "value", "")
 		}
 	}
 	unread := slices.Concat(groups.unread, services.unread, values.unread)
 	for _, err := range []error{groupsErr, servicesErr, valuesErr} {
 		if err != nil {
-			unread = append(unread, err.Error())
+			unread = append(unread, unreadText(u.client, err))
 		}
 	}
 	return unread

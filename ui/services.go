@@ -9,24 +9,13 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/registry"
 )
 
-// serviceReport is a service. Its JSON is that of "lockstep services".
-type serviceReport struct {
-	Path      string              `json:"path"`
-	Enabled   int                 `json:"enabled"`
-	Instances []registry.Instance `json:"instances"`
-}
-
-func (u *UI) readService(ctx context.Context, at string) (serviceReport, error) {
+func (u *UI) readService(ctx context.Context, at string) (sharedreport.Service, error) {
 	all, err := registry.New(u.client, path.Dir(at)).Instances(ctx, path.Base(at))
-	r := serviceReport{Path: at, Instances: append([]registry.Instance{}, all...)}
-	for _, i := range all {
-		if i.Disabled == "" {
-			r.Enabled++
-		}
-	}
+	r := sharedreport.NewService(at, all)
 	if u.hideData {
 		hideInstances(r.Instances)
 	}
@@ -36,12 +25,12 @@ func (u *UI) readService(ctx context.Context, at string) (serviceReport, error) 
 // serviceRow is a service in a list.
 type serviceRow struct {
 	Link     link
-	Report   serviceReport
+	Report   sharedreport.Service
 	Disabled int
 	Latest   time.Time // when the newest instance was registered
 }
 
-func (u *UI) serviceRowOf(r serviceReport) serviceRow {
+func (u *UI) serviceRowOf(r sharedreport.Service) serviceRow {
 	row := serviceRow{Link: linkTo("service", r.Path, u.root), Report: r, Disabled: len(r.Instances) - r.Enabled}
 	for _, i := range r.Instances {
 		if i.Registered.After(row.Latest) {
@@ -86,7 +75,7 @@ func buildServices(u *UI, q request, s *snapshot) (built, error) {
 		"enabled": func(a, b serviceRow) int { return a.Report.Enabled - b.Report.Enabled },
 		"changed": func(a, b serviceRow) int { return b.Latest.Compare(a.Latest) },
 	}, serviceRow.matches)
-	return built{"Services", v, append([]serviceReport{}, services.all...)}, nil
+	return built{"Services", v, listJSON(services.all)}, nil
 }
 
 // instanceRow is an instance with the session whose end removes it, or 0.
@@ -114,7 +103,7 @@ func buildService(u *UI, q request, s *snapshot) (built, error) {
 	if path.Dir(at) == "/" { // a registry has a directory
 		return built{}, missing[string]("service", at, nil, nil)
 	}
-	r, err := read(q.ctx, u.hub, s, "service "+at, func(ctx context.Context) (serviceReport, error) {
+	r, err := read(q.ctx, u.hub, s, "service "+at, func(ctx context.Context) (sharedreport.Service, error) {
 		return u.readService(ctx, at)
 	})
 	switch {

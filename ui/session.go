@@ -142,7 +142,7 @@ func holdingOfNode(e locks.Entry, of recipeNode, queues map[string]bool) holding
 func (u *UI) holdings(q request, s *snapshot) (all map[framework.SessionID][]holding, unread []string) {
 	groups, err := findAll(u, q, s, "groups", members.Find, u.readGroup)
 	if unread = groups.unread; err != nil {
-		unread = append(unread, err.Error())
+		unread = append(unread, unreadText(u.client, err))
 	}
 	all = maps.Clone(s.holdings())
 	for _, r := range groups.all {
@@ -204,7 +204,7 @@ func buildSession(u *UI, q request, s *snapshot) (built, error) {
 		v.Rows = append(v.Rows, sessionRow{u.linkOf(h), h})
 	}
 	v.More = len(all) - len(v.Rows)
-	return built{"Session " + id.String(), v, append([]holding{}, all...)}, nil
+	return built{"Session " + id.String(), v, listJSON(all)}, nil
 }
 
 // sessionsRow is a session in the list of those that hold something, wait or take part.
@@ -258,5 +258,5 @@ func buildSessions(u *UI, q request, s *snapshot) (built, error) {
 	}, func(r sessionsRow, wanted string) bool {
 		return containsAny(wanted, r.Session.String(), r.Owner, r.Host)
 	})}
-	return built{"Sessions", v, append([]sessionsRow{}, rows...)}, nil
+	return built{"Sessions", v, listJSON(rows)}, nil
 }

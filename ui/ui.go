@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/framework"
+	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/monitor"
 )
 
@@ -137,15 +139,44 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &failed):
 		u.refuse(w, r, failed)
 	case err != nil:
-		u.refuse(w, r, newPageError(http.StatusServiceUnavailable, "This could not be read", err.Error()))
+		u.refuse(w, r, unreadError(u.client, err))
 	case asJSON:
-		w.Header().Set("Content-Type", "application/json")
-		out := json.NewEncoder(w)
-		out.SetIndent("", "  ")
-		_ = out.Encode(p.json)
+		u.serveJSON(w, r, p.json)
 	default:
 		u.render(w, http.StatusOK, def.template, "page", p)
 	}
+}
+
+// serveJSON writes what the command line prints with --json, as one value.
+func (u *UI) serveJSON(w http.ResponseWriter, r *http.Request, value any) {
+	if later, is := value.(laterJSON); is {
+		var err error
+		if value, err = later(r.Context()); err != nil {
+			u.refuse(w, r, unreadError(u.client, err))
+			return
+		}
+	}
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		u.client.Logger().Error("a web page has no JSON", "error", err)
+		http.Error(w, "This page has no JSON.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(reportjson.EscapeUnprintable(text), '\n'))
+}
+
+func unreadError(client *framework.Client, err error) *pageError {
+	return newPageError(http.StatusServiceUnavailable, "This could not be read", unreadText(client, err))
+}
+
+// unreadText is the text of an error of a read or an action. It names the page's credentials if
+// these do not suffice.
+func unreadText(client *framework.Client, err error) string {
+	if !errors.Is(err, framework.ErrNoAuth) {
+		return err.Error()
+	}
+	return err.Error() + "; this page connected " + sharedreport.Credentials(client.Config())
 }
 
 // mayDo asks the function of WithAuthorize.
@@ -209,7 +240,8 @@ func (u *UI) refuse(w http.ResponseWriter, r *http.Request, e *pageError) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(e.status)
-		_ = json.NewEncoder(w).Encode(map[string]string{"error": e.Error()})
+		refused, _ := json.Marshal(map[string]string{"error": e.Error()})
+		_, _ = w.Write(append(reportjson.EscapeUnprintable(refused), '\n'))
 		return
 	}
 	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal),

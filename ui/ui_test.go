@@ -98,18 +98,22 @@ func text(t *testing.T, r *http.Response) string {
 	return string(all)
 }
 
-// fill makes one of each thing, with names that would harm a page that does not escape them.
-func fill(t *testing.T, s *stage, name string) {
+// fill makes one of each thing, with this name and this text.
+func fill(t *testing.T, s *stage, name string) { t.Helper(); fillWith(t, s, name, name) }
+
+// fillWith is fill with a text of UTF-8, at most 250 bytes long, wherever applications write what
+// they like.
+func fillWith(t *testing.T, s *stage, name, text string) {
 	t.Helper()
 	ctx := t.Context()
-	holder := s.member(t, "holder", name)
+	holder := s.member(t, "holder", text)
 	lease, err := locks.NewMutex(holder, "/locks/"+name).Lock(ctx)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = lease.Release(context.Background()) })
 	waiting, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	joined := make(chan struct{})
-	waiter := s.member(t, "waiter", name)
+	waiter := s.member(t, "waiter", text)
 	go func() {
 		defer close(done)
 		_, _ = locks.NewMutex(waiter, "/locks/"+name, locks.WithOnWait(func(int) { close(joined) })).Lock(waiting)
@@ -117,31 +121,31 @@ func fill(t *testing.T, s *stage, name string) {
 	t.Cleanup(func() { stop(); <-done })
 	<-joined
 
-	term, err := election.New(holder, "/elections/"+name, election.WithID(name),
-		election.WithMetadata(map[string]string{name: name})).Campaign(ctx)
+	term, err := election.New(holder, "/elections/"+name, election.WithID(text),
+		election.WithMetadata(map[string]string{text: text})).Campaign(ctx)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = term.Resign(context.Background()) })
 
-	member, err := members.New(holder, "/groups/"+name).Join(ctx, name, members.Info{Version: name,
-		Metadata: map[string]string{name: name}})
+	member, err := members.New(holder, "/groups/"+name).Join(ctx, text, members.Info{Version: text,
+		Metadata: map[string]string{text: text}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = member.Leave(context.Background()) })
-	require.NoError(t, members.New(holder, "/groups/"+name).Cordon(ctx, "absent "+name, members.WithAbsentMember(),
-		members.WithReason(name)))
+	require.NoError(t, members.New(holder, "/groups/"+name).Cordon(ctx, "absent "+text, members.WithAbsentMember(),
+		members.WithReason(text)))
 	instance, err := registry.New(holder, "/services").Register(ctx, registry.Instance{Service: name, ID: name,
-		Address: "host", Port: 80, Metadata: map[string]string{name: name}})
+		Address: "host", Port: 80, Metadata: map[string]string{text: text}})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = instance.Close(context.Background()) })
 	value := config.New(holder, "/config/"+name, codec.Text())
-	require.NoError(t, value.Set(ctx, "same\nold\n"+name))
-	require.NoError(t, value.Set(ctx, "same\n"+name+"\n"+name, config.WithNote(name)))
+	require.NoError(t, value.Set(ctx, "same\nold\n"+text))
+	require.NoError(t, value.Set(ctx, "same\n"+text+"\n"+text, config.WithNote(text)))
 
 	q := queue.New(holder, "/queues/"+name, codec.Text())
-	require.NoError(t, q.Put(ctx, name))
+	require.NoError(t, q.Put(ctx, text))
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 
 	jobs := scheduler.New(holder, "/jobs")
-	require.NoError(t, jobs.Add(scheduler.Job{Name: name, Spec: "0 3 * * *", Description: name,
+	require.NoError(t, jobs.Add(scheduler.Job{Name: name, Spec: "0 3 * * *", Description: text,
 		Run: func(context.Context, scheduler.Run) error { return nil }}))
 	running, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -245,6 +249,14 @@ func testRefusals(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPut, "http://localhost/", nil)
 	require.Equal(t, 405, s.do(t, r).StatusCode)
 	require.Equal(t, 400, s.post(t, "act", url.Values{"do": {strings.Repeat("x", 1<<20)}}).StatusCode)
+	acting := newStage(t, ui.WithRoot("/apps"), ui.WithActions())
+	for target, want := range map[string]int{"act?do=explode&path=/apps/x": 404, "act?do=revoke&path=/other": 404,
+		"act?do=revoke&path=x": 404, "act": 404, "nothing": 404, "act?do=signal&path=/apps/x&node=run": 400,
+		"act?do=signal&path=/apps/x&node=run&signal=s&data=no": 400} {
+		r := acting.post(t, target, nil)
+		require.Equal(t, want, r.StatusCode, "%s: %s", target, text(t, r))
+	}
+	require.Equal(t, 403, s.post(t, "act?do=revoke&path=/apps/x", nil).StatusCode, "actions are off")
 }
 
 func TestOptionsRefuse(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/survey"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -65,9 +66,9 @@ type workflowsView struct {
 func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 	var rows []workflowRow
 	var v workflowsView
-	runs := []workflow.Report{}
+	runs := listJSON(s.Runs)
 	for _, r := range s.Runs {
-		rows, runs = append(rows, workflowRowOf(r)), append(runs, r)
+		rows = append(rows, workflowRowOf(r))
 		if r.State == workflow.Failed {
 			v.Failed++
 		}
@@ -76,7 +77,20 @@ func buildWorkflows(u *UI, q request, s *snapshot) (built, error) {
 		"run":   func(a, b workflowRow) int { return strings.Compare(a.ID, b.ID) },
 		"since": func(a, b workflowRow) int { return b.Changed.Compare(a.Changed) },
 	}, workflowRow.matches)
-	return built{"Workflows", v, runs}, nil
+	return built{"Workflows", v, laterJSON(func(ctx context.Context) (any, error) {
+		return read(ctx, u.hub, s, "steps", func(ctx context.Context) ([]workflow.Report, error) {
+			_, err := sharedreport.AddSteps(ctx, u.client, runs)
+			for i := range runs {
+				if u.hideData {
+					hideRun(&runs[i])
+				}
+			}
+			if ended := survey.EndedBy(ctx, err); err != nil && ended != nil {
+				return nil, ended
+			}
+			return runs, nil // steps that cannot be read are left out
+		})
+	})}, nil
 }
 
 type workflowView struct {

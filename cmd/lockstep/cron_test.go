@@ -196,9 +196,9 @@ func TestJobsWithSlashesInTheirNamesAreListed(t *testing.T) {
 	}
 	var listed []any
 	for line := range strings.Lines(s.ok("jobs", "--json")) {
-		listed = append(listed, decode(t, line)["name"])
+		listed = append(listed, decode(t, line)["job_path"])
 	}
-	require.Equal(t, []any{"a/b/c", "team", "team/report"}, listed)
+	require.Equal(t, []any{"/lockstep/jobs/a/b/c", "/lockstep/jobs/team", "/lockstep/jobs/team/report"}, listed)
 	s.ok("jobs", "pause", listed[2].(string))
 	require.Contains(t, s.ok("jobs"), "team/report  0 3 1 1 *  UTC")
 

@@ -3,11 +3,12 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lockstep-go/lockstep/internal/reportjson"
 )
 
 // Other programs may have written anything to the servers, also sequences that control a terminal.
@@ -63,21 +64,8 @@ func InOneLine(text string) string {
 // encoder leaves in strings.
 func MarshalLine(value any) ([]byte, error) {
 	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
-	if err := encoder.Encode(value); err != nil {
+	if err := json.NewEncoder(&encoded).Encode(value); err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	for _, r := range encoded.String() {
-		switch {
-		case r == '\n' || r == unicode.ReplacementChar || !IsUnprintable(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.Bytes(), nil
+	return reportjson.EscapeUnprintable(encoded.Bytes()), nil
 }

@@ -8,7 +8,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/internal/stored"
@@ -34,6 +37,25 @@ type Item struct {
 
 // NewItem returns the bytes of an item.
 func NewItem(data []byte) Item { return Item{string(data), ExactBytes(string(data))} }
+
+// EscapeUnprintable escapes the runes in the strings of a JSON text that a terminal or a browser
+// would not show as they are, and that the encoder leaves: those that are no letter, mark, number,
+// punctuation, symbol or space.
+func EscapeUnprintable(text []byte) []byte {
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || r == unicode.ReplacementChar || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.Bytes()
+}
 
 // ErrorText is an error's text, or "" for nil.
 func ErrorText(err error) string {

@@ -77,7 +77,7 @@ func TestReportsAsJSON(t *testing.T) {
 		"job": {scheduler.Report{State: minutely, Path: "/s", At: noon.Add(time.Second),
 			Members: []scheduler.Member{{ID: "a"}}, Owner: &scheduler.Member{ID: "a"},
 			Findings: []scheduler.Finding{{Problem: scheduler.ProblemStuck, Since: noon, Text: "it hangs"}}},
-			`{"name":"j","spec":"* * * * *","zone":"UTC","revision":0,"words":"every minute","jitter_seconds":1.5,
+			`{"job_path":"/s/j","name":"j","spec":"* * * * *","zone":"UTC","revision":0,"words":"every minute","jitter_seconds":1.5,
 			"registered":"2026-05-04T12:00:00Z","last":"2026-05-04T12:00:00Z","next":"2026-05-04T12:01:00Z",
 			"number":0,"fired":1,"triggered":0,"failures":0,"missed":{"late":2},"pending":1,
 			"pending_runs":[{"job":"j","tick":"2026-05-04T12:00:00Z","manual":true,"attempt":1}],

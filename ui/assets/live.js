@@ -42,7 +42,7 @@ function follow() {
     for (const part of JSON.parse(event.data)) {
       replace(part.id, part.html);
     }
-    document.querySelector(".page").classList.toggle("stale", !!document.querySelector("#f-live .banner"));
+    document.querySelector(".page").classList.toggle("stale", !!document.querySelector("#f-live .banner.bad"));
     const said = document.querySelector("#f-verdict h1")?.textContent;
     if (said !== verdict) {
       verdict = said;

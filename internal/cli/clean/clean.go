@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/unused"
 )
@@ -94,7 +95,7 @@ func (c *cleanCommand) clean(cmd *cobra.Command, args []string) error {
 		if o.NoClock = errors.Is(err, framework.ErrNoAuth); o.NoClock {
 			o.Now, err = time.Now(), nil
 			c.PrintNotice("no permission to create a node that shows the servers' time, %s: removed jobs and write "+
-				"markers of counters, which must be a day old, stay", cli.PresentedCredentials(client.Config()))
+				"markers of counters, which must be a day old, stay", sharedreport.Credentials(client.Config()))
 		}
 	}
 	var found *unused.Found
@@ -140,7 +141,7 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 				line.State, line.Text = "stays", "it was used or changed meanwhile"
 			case errors.Is(err, framework.ErrNoAuth):
 				line.State, line.Text = "stays",
-					"no permission to delete it, "+cli.PresentedCredentials(client.Config())
+					"no permission to delete it, "+sharedreport.Credentials(client.Config())
 				wrong++
 			default:
 				c.PrintNotice("%d of %d were deleted", deleted, len(found.Leftovers))
@@ -154,7 +155,7 @@ func (c *cleanCommand) report(ctx context.Context, client *framework.Client, roo
 	for _, path := range found.Refused {
 		if err := c.print(cleanedJSON{Path: path, State: "not read",
 			Text: "no permission, or too large to be listed, " +
-				cli.PresentedCredentials(client.Config())}); err != nil {
+				sharedreport.Credentials(client.Config())}); err != nil {
 			return err
 		}
 	}

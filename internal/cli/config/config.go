@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/config"
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
@@ -80,7 +80,7 @@ the version, too. The exit code is 1 if there is no value.`,
 						return err
 					}
 					if c.JSON {
-						return cli.PrintResult(streams.Out, true, valueView(c.path,
+						return cli.PrintResult(streams.Out, true, sharedreport.NewRecord(c.path,
 							config.Record{Version: now.Version, Written: now.Since, Data: now.Value}))
 					}
 					return printBytes(streams, now.Value)
@@ -107,13 +107,6 @@ type missingJSON struct {
 	Path    string `json:"path"`
 	Version int64  `json:"version"`
 	Missing bool   `json:"missing"`
-}
-
-// valueView is a value, or one of the history, as JSON.
-func valueView(path string, r config.Record) any {
-	return reportjson.Joined{struct {
-		Path string `json:"path"`
-	}{path}, r}
 }
 
 func newConfigSet(streams *cli.Streams) *cobra.Command {
@@ -266,7 +259,7 @@ func (c *configCommand) printNode(node framework.NodeValue) error {
 	if !node.Exists {
 		return cli.PrintResult(c.Out, c.JSON, missingJSON{Path: c.path, Missing: true}, "-")
 	}
-	return cli.PrintResult(c.Out, c.JSON, valueView(c.path,
+	return cli.PrintResult(c.Out, c.JSON, sharedreport.NewRecord(c.path,
 		config.Record{Version: node.Zxid, Written: node.Stat.Mtime, Data: node.Data}),
 		node.Zxid, node.Stat.Mtime.UTC().Format(time.RFC3339), cli.InOneLine(string(node.Data)))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/linediff"
 	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 )
 
@@ -45,7 +46,7 @@ that another program wrote, such as zkCli, is "foreign".`,
 func (c *configCommand) printRecords(records []config.Record) error {
 	if c.JSON {
 		for _, r := range records {
-			if err := cli.PrintResult(c.Out, true, valueView(c.path, r)); err != nil {
+			if err := cli.PrintResult(c.Out, true, sharedreport.NewRecord(c.path, r)); err != nil {
 				return err
 			}
 		}

@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/recipe"
-	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
 
@@ -46,14 +45,6 @@ history. The keys of a tree, such as those of Spring Cloud, are values here.`,
 	return cmd
 }
 
-// listedValueJSON is a value in a list as JSON.
-type listedValueJSON struct {
-	Path    string    `json:"path"`
-	Version int64     `json:"version"`
-	Written time.Time `json:"written,omitzero"`
-	Bytes   int32     `json:"bytes"`
-}
-
 // printValues prints the values below a directory in the order of their paths. It warns of what it
 // may not read.
 func printValues(ctx context.Context, streams *cli.Streams, client *framework.Client, root string, asJSON bool) error {
@@ -84,7 +75,7 @@ func printValues(ctx context.Context, streams *cli.Streams, client *framework.Cl
 // valuesBelow finds the values below a directory, level by level. unread is the error of a node
 // that may not be read, or says that there are too many nodes.
 func valuesBelow(ctx context.Context, streams *cli.Streams, client *framework.Client,
-	root string) (found []listedValueJSON, unread, err error) {
+	root string) (found []sharedreport.Value, unread, err error) {
 	looked := 0
 	for level := []string{root}; len(level) > 0; {
 		lists, err := recipe.ListMany(ctx, client, level)
@@ -125,14 +116,13 @@ func valuesBelow(ctx context.Context, streams *cli.Streams, client *framework.Cl
 				streams.PrintWarning("%s: %v", paths[i], n.Err)
 				continue
 			case n.Stat.DataLength > 0 || hasHistory[paths[i]]:
-				found = append(found, listedValueJSON{paths[i], n.Stat.Mzxid, reportjson.Time(n.Stat.Mtime),
-					n.Stat.DataLength})
+				found = append(found, sharedreport.NewValue(paths[i], n.Stat))
 			}
 			if n.Stat.NumChildren > 0 {
 				level = append(level, paths[i])
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b listedValueJSON) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(found, func(a, b sharedreport.Value) int { return strings.Compare(a.Path, b.Path) })
 	return found, unread, nil
 }

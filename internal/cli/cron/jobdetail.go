@@ -9,25 +9,18 @@ import (
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
-	"github.com/lockstep-go/lockstep/internal/reportjson"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
 
-// ticksShown is how many of a job's next ticks are shown.
-const ticksShown = 10
-
 // PrintDetail prints all that is known of one job.
 func PrintDetail(w io.Writer, asJSON bool, r scheduler.Report, runs []scheduler.RunRecord) error {
-	ticks := nextTicks(r)
 	if asJSON {
-		return cli.PrintResult(w, true, reportjson.Joined{r, struct {
-			NextTicks []time.Time           `json:"next_ticks,omitempty"`
-			Runs      []scheduler.RunRecord `json:"runs,omitempty"`
-		}{ticks, runs}})
+		return cli.PrintResult(w, true, sharedreport.NewJob(r, runs))
 	}
 	style := cli.StyleFor(w)
 	var b strings.Builder
-	b.WriteString(style.Bold(cli.InOneLine(r.Name)) + "\n")
+	b.WriteString(style.Bold(cli.InOneLine(nameOf(r))) + "\n")
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "  %s\n", style.Red(cli.InOneLine(f.Text)))
 	}
@@ -35,7 +28,7 @@ func PrintDetail(w io.Writer, asJSON bool, r scheduler.Report, runs []scheduler.
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return err
 	}
-	for _, t := range []*cli.Table{tickTable(ticks, r.At), gapTable(r.Gaps), runTable(runs)} {
+	for _, t := range []*cli.Table{tickTable(sharedreport.NextTicks(r), r.At), gapTable(r.Gaps), runTable(runs)} {
 		if len(t.Rows) == 1 {
 			continue
 		}
@@ -97,14 +90,6 @@ func missedReasons(r scheduler.Report) func(yield func(scheduler.Reason) bool) {
 			}
 		}
 	}
-}
-
-// nextTicks are a job's next ticks, in its zone.
-func nextTicks(r scheduler.Report) (ticks []time.Time) {
-	for t := r.Next(r.At); !t.IsZero() && len(ticks) < ticksShown; t = r.Next(t) {
-		ticks = append(ticks, t)
-	}
-	return ticks
 }
 
 // tickTable shows ticks in the job's zone, and in the viewer's if that is another.

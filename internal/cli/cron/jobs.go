@@ -158,7 +158,7 @@ func (p *jobsCommand) showJobs(cmd *cobra.Command, args []string, check bool) er
 				return err
 			}
 			if found {
-				return p.showJob(ctx, scheduler.New(client, path), args[0], job, check)
+				return p.showJob(ctx, scheduler.New(client, path), job, check)
 			}
 		}
 		reports, unread := readJobs(ctx, client, root)
@@ -187,12 +187,11 @@ func (p *jobsCommand) showJobs(cmd *cobra.Command, args []string, check bool) er
 }
 
 // showJob shows one job in detail, or its findings.
-func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, name, job string, check bool) error {
+func (p *jobsCommand) showJob(ctx context.Context, s *scheduler.Scheduler, job string, check bool) error {
 	report, err := s.Inspect(ctx, job)
 	if err != nil {
 		return err
 	}
-	report.Name = name
 	if check {
 		return p.printFindings([]scheduler.Report{report}, false)
 	}
@@ -221,7 +220,7 @@ func (p *jobsCommand) printFindings(reports []scheduler.Report, someUnread bool)
 	found := &cli.FindingPrinter{Streams: p.Streams, JSON: p.JSON}
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			if err := found.Add(findingJSON{r.Name, f}, r.Name, string(f.Problem), f.Text); err != nil {
+			if err := found.Add(findingJSON{nameOf(r), f}, nameOf(r), string(f.Problem), f.Text); err != nil {
 				return err
 			}
 		}
@@ -272,9 +271,6 @@ func readJobs(ctx context.Context, client *framework.Client, root string) ([]sch
 	all, err := moduleonly.InspectSchedulers(ctx, client, paths)
 	reports, _ := all.([]scheduler.Report)
 	unread = append(unread, err)
-	for i, r := range reports {
-		reports[i].Name = strings.TrimPrefix(r.JobPath(), cli.JobsDir+"/") // the NAME for the other subcommands
-	}
 	return reports, errors.Join(unread...)
 }
 

@@ -3,12 +3,16 @@ package cron
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/scheduler"
 )
+
+// nameOf is the NAME by which subcommands know a job.
+func nameOf(r scheduler.Report) string { return strings.TrimPrefix(r.JobPath(), cli.JobsDir+"/") }
 
 // jobTable has one line for each job. Problems are red.
 func jobTable(jobs []scheduler.Report) *cli.Table {
@@ -18,7 +22,7 @@ func jobTable(jobs []scheduler.Report) *cli.Table {
 		if hasProblem(r, scheduler.ProblemFailed) {
 			failed.Paint = terminal.Style.Red
 		}
-		t.AddRow(cli.BoldCell(cli.ShortenText(r.Name)), cli.PlainCell(cli.ShortenText(r.Spec)),
+		t.AddRow(cli.BoldCell(cli.ShortenText(nameOf(r))), cli.PlainCell(cli.ShortenText(r.Spec)),
 			cli.PlainCell(cli.ShortenText(r.Zone)),
 			cli.PlainCell(cli.FormatTime(r.Next(r.At))), StateCell(r),
 			LastRunCell(r.State, r.At), cli.PlainCell(strconv.FormatInt(r.Fired+r.Triggered, 10)), failed,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 )
 
 // neededPerms are the permissions on a directory that recipes need to work in it.
@@ -69,7 +70,7 @@ func (d *diagnoses) examineACLs(ctx context.Context, client *framework.Client, r
 	if read > 1 {
 		which = fmt.Sprintf("the ACLs of %d directories permit", read)
 	}
-	return d.good("acl", "%s what recipes need, %s", which, cli.PresentedCredentials(cfg))
+	return d.good("acl", "%s what recipes need, %s", which, sharedreport.Credentials(cfg))
 }
 
 // directoriesToJudge are the client's root, the path that is examined, and the uppermost
@@ -105,7 +106,7 @@ func (d *diagnoses) printACLs(cfg framework.Config, f accessFindings) (err error
 		err = d.bad("acl", "present "+names+
 			" (a digest: user:password in LOCKSTEP_AUTH_FILE, perhaps with another password), or "+change,
 			"%s%s: no permission to %s in it, %s; its ACL has %s",
-			one.Path, andMore(f.withheld), missing, cli.PresentedCredentials(cfg), one)
+			one.Path, andMore(f.withheld), missing, sharedreport.Credentials(cfg), one)
 	}
 	if len(f.lacking) > 0 && err == nil {
 		one := f.lacking[0]

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/fourletter"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/znode"
 )
@@ -403,7 +404,7 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 		}
 		return d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password), or "+
 			"change the node's ACL", "no permission to create and delete below %s, %s%s", dir,
-			cli.PresentedCredentials(client.Config()), permitted)
+			sharedreport.Credentials(client.Config()), permitted)
 	}
 	if errors.Is(err, framework.ErrNoNode) {
 		return d.bad("access", "create it, or use another --root", "the root %s does not exist", client.Config().Root)
@@ -412,7 +413,7 @@ func (d *diagnoses) examineAccess(ctx context.Context, client *framework.Client)
 		return err
 	}
 	if err := d.good("access", "may create and delete below %s, %s", dir,
-		cli.PresentedCredentials(client.Config())); err != nil {
+		sharedreport.Credentials(client.Config())); err != nil {
 		return err
 	}
 	if took > slowWrite {

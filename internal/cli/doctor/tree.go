@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/lock"
 	"github.com/lockstep-go/lockstep/internal/recipe"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/locks"
 	"github.com/lockstep-go/lockstep/monitor"
@@ -147,7 +148,7 @@ func (d *diagnoses) listDirs(ctx context.Context, client *framework.Client, dirs
 			case errors.Is(l.Err, framework.ErrNoNode):
 			case errors.Is(l.Err, framework.ErrNoAuth):
 				err = d.bad("access", "give credentials that have the permission in LOCKSTEP_AUTH_FILE (user:password)",
-					"no permission to list %s, %s", some[i], cli.PresentedCredentials(client.Config()))
+					"no permission to list %s, %s", some[i], sharedreport.Credentials(client.Config()))
 			case l.Err != nil:
 				return l.Err
 			case bytes > largeList:

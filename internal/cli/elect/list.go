@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/cli/lock"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/locks"
 )
 
@@ -45,12 +46,6 @@ Nothing is written. If the NAME is also that of a subcommand, give the path:
 	return cmd
 }
 
-// electionJSON is an election as JSON.
-type electionJSON struct {
-	Path       string               `json:"path"`
-	Candidates []election.Candidate `json:"candidates"` // the leader first
-}
-
 // showElections prints the elections at and below a path. It prints one in detail if the user has
 // named it.
 func showElections(ctx context.Context, streams *cli.Streams, client *framework.Client, root string, named,
@@ -79,8 +74,7 @@ func showElections(ctx context.Context, streams *cli.Streams, client *framework.
 		case err != nil:
 			return err
 		case asJSON:
-			one := electionJSON{r.Path, append([]election.Candidate{}, all...)}
-			if err := cli.PrintResult(streams.Out, true, one); err != nil {
+			if err := cli.PrintResult(streams.Out, true, sharedreport.NewElection(r.Path, all)); err != nil {
 				return err
 			}
 		case named && r.Path == root:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/terminal"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/members"
@@ -73,27 +73,10 @@ func withGroup(cmd *cobra.Command, c *cli.ConnectionFlags, name string,
 	})
 }
 
-// groupJSON is a group as JSON.
-type groupJSON struct {
-	Path    string           `json:"path"`
-	Members []members.Member `json:"members"`
-	Absent  []members.Cordon `json:"absent,omitempty"` // cordons of members that are not there
-}
-
 // memberChangeJSON is a change as JSON.
 type memberChangeJSON struct {
 	At time.Time `json:"at"` // by this machine's clock
 	members.Change
-}
-
-// absentCordons are the cordons of members that are not there.
-func absentCordons(view members.View) (absent []members.Cordon) {
-	for _, c := range view.Cordons {
-		if !slices.ContainsFunc(view.Members, func(m members.Member) bool { return m.ID == c.ID }) {
-			absent = append(absent, c)
-		}
-	}
-	return absent
 }
 
 func printGroups(streams *cli.Streams, asJSON bool) func(context.Context, *framework.Client, *members.Group) error {
@@ -118,15 +101,11 @@ func printGroups(streams *cli.Streams, asJSON bool) func(context.Context, *frame
 						active++
 					}
 				}
-				return groupView(path, view), []cli.Cell{cli.BoldCell(cli.QuoteName(name)),
+				return sharedreport.NewGroup(path, view), []cli.Cell{cli.BoldCell(cli.QuoteName(name)),
 					cli.PlainCell(strconv.Itoa(active)),
 					cli.PlainCell(strconv.Itoa(len(view.Members) - active))}, nil
 			})
 	}
-}
-
-func groupView(path string, view members.View) groupJSON {
-	return groupJSON{Path: path, Members: append([]members.Member{}, view.Members...), Absent: absentCordons(view)}
 }
 
 func printMembers(ctx context.Context, streams *cli.Streams, g *members.Group, asJSON bool) error {
@@ -134,8 +113,9 @@ func printMembers(ctx context.Context, streams *cli.Streams, g *members.Group, a
 	if err != nil {
 		return err
 	}
+	report := sharedreport.NewGroup(g.Path(), view)
 	if asJSON {
-		err = cli.PrintResult(streams.Out, true, groupView(g.Path(), view))
+		err = cli.PrintResult(streams.Out, true, report)
 	} else {
 		t := cli.NewTable("ID", "STATE", "VERSION", "LOAD", "SINCE", "METADATA", "REASON")
 		for _, m := range view.Members {
@@ -149,7 +129,7 @@ func printMembers(ctx context.Context, streams *cli.Streams, g *members.Group, a
 				cli.PlainCell(cli.FormatSince(m.Joined, time.Now())), cli.DimCell(cli.FormatMetadata(m.Info.Metadata)),
 				cli.PlainCell(reason))
 		}
-		for _, c := range absentCordons(view) {
+		for _, c := range report.Absent {
 			t.AddRow(cli.BoldCell(cli.ShortenText(c.ID)), cli.DimCell("absent"), cli.PlainCell(""), cli.PlainCell(""),
 				cli.PlainCell(""),
 				cli.PlainCell(""), cli.PlainCell(cordonText(c)))

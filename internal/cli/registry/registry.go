@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/registry"
 )
@@ -64,23 +65,6 @@ func useRegistry(cmd *cobra.Command, c *cli.ConnectionFlags, args []string,
 	})
 }
 
-// serviceJSON is a service as JSON.
-type serviceJSON struct {
-	Path      string              `json:"path"`
-	Enabled   int                 `json:"enabled"`
-	Instances []registry.Instance `json:"instances"`
-}
-
-func serviceView(path string, all []registry.Instance) serviceJSON {
-	v := serviceJSON{Path: path, Instances: append([]registry.Instance{}, all...)}
-	for _, i := range all {
-		if i.Disabled == "" {
-			v.Enabled++
-		}
-	}
-	return v
-}
-
 func printServices(ctx context.Context, streams *cli.Streams, r *registry.Registry, asJSON bool) error {
 	names, err := r.Services(ctx)
 	if err != nil {
@@ -93,7 +77,7 @@ func printServices(ctx context.Context, streams *cli.Streams, r *registry.Regist
 		func(name string) (any, []cli.Cell,
 			error) {
 			all, err := r.Instances(ctx, name)
-			v := serviceView(znode.Join(r.Path(), name), all)
+			v := sharedreport.NewService(znode.Join(r.Path(), name), all)
 			return v, []cli.Cell{cli.BoldCell(cli.QuoteName(name)), cli.PlainCell(strconv.Itoa(v.Enabled)),
 				cli.PlainCell(strconv.Itoa(len(all) - v.Enabled))}, err
 		})
@@ -105,7 +89,7 @@ func printInstances(ctx context.Context, streams *cli.Streams, r *registry.Regis
 	if err != nil {
 		return err
 	}
-	v := serviceView(znode.Join(r.Path(), service), all)
+	v := sharedreport.NewService(znode.Join(r.Path(), service), all)
 	if asJSON {
 		err = cli.PrintResult(streams.Out, true, v)
 	} else {
@@ -164,7 +148,7 @@ callers notice.`,
 					return err
 				}
 				if err := cli.PrintResult(streams.Out, c.JSON,
-					serviceView(znode.Join(r.Path(), service), []registry.Instance{g.Instance()}),
+					sharedreport.NewService(znode.Join(r.Path(), service), []registry.Instance{g.Instance()}),
 					g.Instance().ID); err != nil {
 					return err
 				}

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,8 @@ import (
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/internal/cli"
 	"github.com/lockstep-go/lockstep/internal/failure"
-	"github.com/lockstep-go/lockstep/internal/moduleonly"
 	"github.com/lockstep-go/lockstep/internal/queuelayout"
+	"github.com/lockstep-go/lockstep/internal/sharedreport"
 	"github.com/lockstep-go/lockstep/internal/znode"
 	"github.com/lockstep-go/lockstep/workflow"
 )
@@ -238,49 +237,14 @@ func (p *workflowsCommand) listRuns(ctx context.Context, paths []string, unread 
 	return cli.ExitCodeOfPrinted(p.Streams, unread)
 }
 
-// Limits of a list.
-const (
-	maxRunsWithSteps = 1000 // runs whose steps are read for one list
-	readRunsAtOnce   = 16
-)
-
 // addSteps reads the steps of runs that are not done. It warns about what cannot be read, and
 // returns one of the errors.
 func (p *workflowsCommand) addSteps(ctx context.Context, runs []workflow.Report) (unread error) {
-	errs := make([]error, len(runs))
-	slots := make(chan struct{}, readRunsAtOnce)
-	var reading sync.WaitGroup
-	read, left := 0, 0
-	for i, info := range runs {
-		switch {
-		case info.State == workflow.Done:
-			continue
-		case read == maxRunsWithSteps:
-			left++
-			continue
-		}
-		read++
-		workflows := p.at(info.Path)
-		slots <- struct{}{}
-		reading.Go(func() {
-			defer func() { <-slots }()
-			inspected, err := moduleonly.InspectSteps(ctx, workflows, info.ID) // List has read Taken
-			full, _ := inspected.(workflow.Report)
-			switch {
-			case err == nil && full.State == info.State && full.Changed.Equal(info.Changed):
-				full.Taken, full.TakenErr = info.Taken, info.TakenErr
-				runs[i] = full
-			case err == nil || errors.Is(err, framework.ErrNotFound): // it has changed since it was listed
-			default:
-				errs[i] = err
-			}
-		})
-	}
-	reading.Wait()
+	left, err := sharedreport.AddSteps(ctx, p.client, runs)
 	if left > 0 {
 		p.PrintNotice("the steps of %d runs were not read: list fewer with --kind and --state", left)
 	}
-	for _, err := range errs {
+	for _, err := range failure.SplitJoined(err) {
 		if err != nil && ctx.Err() == nil {
 			p.PrintWarning("the steps of a run cannot be read: %v", err)
 			unread = codeOfUnread(err)

@@ -33,7 +33,7 @@ var commands = []string{"internal/cli/barrier", "internal/cli/check", "internal/
 
 // forCommands are the packages that each subcommand may import.
 var forCommands = []string{"framework", "internal/cli", "internal/cli/hold", "internal/moduleonly",
-	"internal/procguard", "internal/reportjson", "internal/terminal", "internal/znode"}
+	"internal/procguard", "internal/reportjson", "internal/sharedreport", "internal/terminal", "internal/znode"}
 
 // arrows lists, for each directory, the packages of the module that its packages may import. An
 // entry also applies to the directories below it that have no entry, and packages of one entry may
@@ -58,8 +58,9 @@ var arrows = map[string][]string{
 	"workflow":  with(forRecipes, "codec", "internal/backoff", "locks", "queue"),
 	"monitor":   with(forRecipes, "internal/survey", "locks", "election", "scheduler", "queue", "workflow"),
 	"ui": {"codec", "framework", "internal/failure", "internal/fourletter", "internal/linediff",
-		"internal/moduleonly", "internal/recipenode", "internal/reportjson", "internal/survey", "internal/znode",
-		"locks", "election", "scheduler", "queue", "barrier", "workflow", "monitor", "members", "registry", "config"},
+		"internal/moduleonly", "internal/recipenode", "internal/reportjson", "internal/sharedreport", "internal/survey",
+		"internal/znode", "locks", "election", "scheduler", "queue", "barrier", "workflow", "monitor", "members",
+		"registry", "config"},
 	"redislock": {"locks", "internal/backoff", "internal/clock", "internal/failure", "internal/lifetime",
 		"internal/lockstore", "internal/primitives", "internal/usercode", "internal/waitline"},
 	"zktest": {"framework", "internal/failure", "internal/wire", "internal/zkserver"},
@@ -95,8 +96,9 @@ var arrows = map[string][]string{
 	"internal/cleanup":             nil,
 	"internal/testkit/descriptors": nil,
 	"internal/clock":               nil,
-	"internal/cli": {"barrier", "config", "election", "framework", "ids", "internal/procguard", "internal/terminal",
-		"internal/znode", "locks", "members", "monitor", "queue", "registry", "scheduler", "workflow"},
+	"internal/cli": {"barrier", "config", "election", "framework", "ids", "internal/procguard", "internal/reportjson",
+		"internal/sharedreport", "internal/terminal", "internal/znode", "locks", "members", "monitor", "queue",
+		"registry", "scheduler", "workflow"},
 	"internal/cli/barrier": with(forCommands, "barrier", "locks"),
 	"internal/cli/check":   with(forCommands, "monitor"),
 	"internal/cli/clean":   with(forCommands, "internal/unused"),
@@ -153,10 +155,12 @@ var arrows = map[string][]string{
 	"internal/onsession":           {"internal/failure"},
 	"internal/primitives":          {"internal/lifetime"},
 	"internal/reportjson":          {"internal/stored"},
-	"internal/procguard":           {"internal/clock"},
-	"internal/testkit/progress":    nil,
-	"internal/testkit/recording":   nil,
-	"internal/proof/prometheus":    nil,
+	"internal/sharedreport": {"config", "election", "framework", "internal/moduleonly", "internal/reportjson",
+		"members", "registry", "scheduler", "workflow"},
+	"internal/procguard":         {"internal/clock"},
+	"internal/testkit/progress":  nil,
+	"internal/testkit/recording": nil,
+	"internal/proof/prometheus":  nil,
 	"internal/recipe": {"framework", "internal/backoff", "internal/failure", "internal/onsession",
 		"internal/primitives", "internal/stored", "internal/znode"},
 	"internal/queuelayout": {"framework", "internal/failure", "internal/primitives", "internal/recipe",

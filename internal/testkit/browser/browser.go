@@ -42,10 +42,12 @@ func Require(t testing.TB) {
 	t.Skip("chromium is not installed: make test-tools")
 }
 
-// Open opens a page, in the background, until the end of the test or until it is closed.
-func Open(t testing.TB, url string, size Size, dark bool) (closePage func()) {
+// Open opens a page, in the background, until the end of the test or until it is closed. flags are
+// further ones of Chromium.
+func Open(t testing.TB, url string, size Size, dark bool, flags ...string) (closePage func()) {
 	t.Helper()
-	cmd := exec.Command("chromium", append(arguments(t, size, dark), "--remote-debugging-port=0", url)...)
+	flags = append(append(arguments(t, size, dark), flags...), "--remote-debugging-port=0", url)
+	cmd := exec.Command("chromium", flags...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start())
 	closePage = sync.OnceFunc(func() {

@@ -57,27 +57,39 @@ func (p *Probed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // visitorScript tells the visitor what the page shows, now and after each change, and does what the
-// visitor replies. One report is under way at a time.
+// visitor replies. One report is under way at a time. A change of the page may take an element away
+// before it is clicked, and a reply may be lost: done says which order the page has carried out
+// last.
 const visitorScript = `
-let sending = false, changed = false;
+const page = String(Math.random());
+let sending = false, changed = false, done = 0;
 const linkOf = (text) => [...document.querySelectorAll("a")].find((a) => a.textContent.trim().startsWith(text));
+function carryOut(order) {
+	const element = order.click ? document.querySelector(order.click) : order.link ? linkOf(order.link) : null;
+	if (!element && !order.go) return;
+	done = order.number;
+	if (order.signal) document.querySelector("input[name=signal]").value = order.signal;
+	if (element) element.click();
+	else location.href = order.go;
+}
 async function report() {
 	changed = true;
 	if (sending) return;
 	sending = true;
 	while (changed) {
 		changed = false;
-		const reply = await fetch("answer", {method: "POST", body: JSON.stringify({
-			url: location.href, text: document.body.innerText,
-			done: !!document.querySelector("[aria-label=Done]"),
-			stale: !!document.querySelector(".page.stale"),
-			links: [...document.querySelectorAll("a")].map((a) => a.textContent.trim()),
-			buttons: [...document.querySelectorAll("a.button[href^='confirm?']")].map((a) => a.getAttribute("href"))})});
-		const order = await reply.json();
-		if (order.signal) document.querySelector("input[name=signal]").value = order.signal;
-		if (order.click) document.querySelector(order.click).click();
-		if (order.link) linkOf(order.link)?.click();
-		if (order.go) location.href = order.go;
+		try {
+			const reply = await fetch("answer", {method: "POST", body: JSON.stringify({
+				page: page, done: done, url: location.href, text: document.body.innerText,
+				did: !!document.querySelector("[aria-label=Done]"),
+				stale: !!document.querySelector(".page.stale"),
+				links: [...document.querySelectorAll("a")].map((a) => a.textContent.trim()),
+				buttons: [...document.querySelectorAll("a.button[href^='confirm?']")].map((a) => a.getAttribute("href"))})});
+			carryOut(await reply.json());
+		} catch { // the connection was lost, or the page is being left
+			await new Promise((again) => setTimeout(again, 100));
+			changed = true;
+		}
 	}
 	sending = false;
 }
@@ -86,10 +98,10 @@ new MutationObserver(report).observe(document.body, {childList: true, subtree: t
 
 // Shown is what the visitor's page shows.
 type Shown struct {
-	URL, Text   string
-	Done, Stale bool
-	Links       []string // their texts
-	Buttons     []string // where they lead
+	URL, Text  string
+	Did, Stale bool     // it says that an action was done; that no server answers
+	Links      []string // their texts
+	Buttons    []string // where they lead
 }
 
 // Order is what a visitor does: go to a page, click the element of a selector, or the first link
@@ -99,6 +111,7 @@ type Order struct {
 	Click  string `json:"click,omitempty"`
 	Link   string `json:"link,omitempty"`
 	Signal string `json:"signal,omitempty"`
+	Number int    `json:"number"`
 }
 
 // Visitor is somebody with a browser, who looks at the pages of the web page.
@@ -106,11 +119,15 @@ type Visitor struct {
 	ctx     context.Context // its end fails the test
 	reports chan visitorReport
 	latest  visitorReport // for which Await has returned; its reply is nil after Do
+	order   Order         // the latest one
+	sentTo  string        // the page that got it
 	visits  int
 }
 
 type visitorReport struct {
 	Shown
+	Page  string // another one after each navigation
+	Done  int    // the number of the latest order that this page has carried out
 	reply chan Order
 }
 
@@ -146,22 +163,22 @@ func Visit(ctx context.Context, t testing.TB, pages http.Handler) *Visitor {
 	return v
 }
 
-// Await returns what the page shows when it fits.
+// Await returns what the page shows when it fits. It repeats the latest order to a page that has
+// not carried it out.
 func (v *Visitor) Await(t testing.TB, what string, fits func(Shown) bool) Shown {
 	t.Helper()
-	if v.latest.reply != nil {
-		if fits(v.latest.Shown) {
-			return v.latest.Shown
-		}
-		v.Do(Order{})
-	}
 	for {
+		switch {
+		case v.latest.reply == nil:
+		case fits(v.latest.Shown):
+			return v.latest.Shown
+		case v.latest.Page == v.sentTo && v.latest.Done < v.order.Number:
+			v.latest.reply <- v.order
+		default:
+			v.latest.reply <- Order{}
+		}
 		select {
 		case v.latest = <-v.reports:
-			if fits(v.latest.Shown) {
-				return v.latest.Shown
-			}
-			v.Do(Order{})
 		case <-v.ctx.Done():
 			require.Fail(t, "the page does not show "+what, "%s\n%s\n%v", v.latest.URL, v.latest.Text, v.latest.Buttons)
 		}
@@ -170,6 +187,8 @@ func (v *Visitor) Await(t testing.TB, what string, fits func(Shown) bool) Shown 
 
 // Do does something on the page that Await has returned.
 func (v *Visitor) Do(o Order) {
+	o.Number = v.order.Number + 1
+	v.order, v.sentTo = o, v.latest.Page
 	v.latest.reply <- o
 	v.latest.reply = nil
 }
