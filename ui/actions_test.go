@@ -136,23 +136,53 @@ func testActionsOnWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestALostReplyOfAnAction: it is done once, and the page shows that.
-func TestALostReplyOfAnAction(t *testing.T) { synctest.Test(t, testALostReplyOfAnAction) }
-
-func testALostReplyOfAnAction(t *testing.T) {
-	s := newStage(t, ui.WithActions())
-	flows := workflow.New(s.client, "/flows")
-	defer flows.Close(context.Background())
-	_, err := workflow.NewKind[string, string]("kind").Start(t.Context(), flows, "run", "input")
-	require.NoError(t, err)
-	for _, do := range []string{"cancel", "retry"} {
-		time.Sleep(2 * time.Second) // the hub scans anew
-		form := s.form(t, "workflow?path=/flows&id=run", do)
-		lost := s.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: "/flows/runs", Func: zktest.Request.Writes})
-		r := s.post(t, "act", form)
-		require.Equal(t, http.StatusSeeOther, r.StatusCode, text(t, r))
-		<-lost.Hit()
-		s.refused(t, form, "Now the run is ")
+// TestAnActionThatIsInterrupted is done once, and the page shows that: its reply is lost, or the
+// session of the page's client expires before it or while its reply is on its way.
+func TestAnActionThatIsInterrupted(t *testing.T) {
+	for name, interrupt := range map[string]func(s *stage, page framework.SessionID) (interrupted <-chan struct{}){
+		"its reply is lost": func(s *stage, page framework.SessionID) <-chan struct{} {
+			return s.zk.DropReply(1, zktest.Match{Op: zktest.OpMulti, Path: "/flows/runs", Session: page,
+				Func: zktest.Request.Writes}).Hit()
+		},
+		"its session is gone": func(s *stage, page framework.SessionID) <-chan struct{} {
+			expired := make(chan struct{})
+			if s.zk.Expire(page) == nil {
+				close(expired)
+			}
+			return expired
+		},
+		"its session ends meanwhile": func(s *stage, page framework.SessionID) <-chan struct{} {
+			expired := make(chan struct{})
+			s.link.Delay(100 * time.Millisecond)
+			time.AfterFunc(350*time.Millisecond, func() {
+				if s.zk.Expire(page) == nil {
+					close(expired)
+				}
+			})
+			return expired
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, ui.WithActions())
+				flows := workflow.New(s.member(t, "program", "program"), "/flows")
+				defer flows.Close(context.Background())
+				_, err := workflow.NewKind[string, string]("kind").Start(t.Context(), flows, "run", "input")
+				require.NoError(t, err)
+				for _, do := range []string{"cancel", "retry"} {
+					time.Sleep(2 * time.Second) // the hub scans anew
+					form := s.form(t, "workflow?path=/flows&id=run", do)
+					page, err := s.client.Session(t.Context())
+					require.NoError(t, err)
+					interrupted := interrupt(s, page.ID())
+					r := s.post(t, "act", form)
+					require.Equal(t, http.StatusSeeOther, r.StatusCode, text(t, r))
+					<-interrupted
+					s.link.Delay(0)
+					s.refused(t, form, "Now the run is ")
+				}
+			})
+		})
 	}
 }
 
