@@ -92,9 +92,9 @@ func (e *changedError) Error() string { return "changed meanwhile: " + e.now }
 func changed(format string, args ...any) error { return &changedError{fmt.Sprintf(format, args...)} }
 
 var actionDefs = map[ActionKind]actionDef{
-	ActionRevoke: {"lock", "Ask to release", "The holder %s is asked to release the lock. Programs that do not " +
+	ActionRevoke: {"lock", "Ask to release", "The holder \"%s\" is asked to release the lock. Programs that do not " +
 		"listen (Lease.Revoked) go on to hold it.", "The holder was asked to release the lock.", false, revokeLock},
-	ActionEvict: {"lock", "Take the lock away", "The node %s is deleted, so the holder's lease ends and the next in " +
+	ActionEvict: {"lock", "Take the lock away", "The node \"%s\" is deleted, so the holder's lease ends and the next in " +
 		"line holds at once. What the former holder has under way may still reach what the lock protects, unless " +
 		"that checks tokens.", "The lock was taken away.", true, evictLock},
 	ActionTransfer: {"election", "Transfer the lead", "The leader is asked to end its term and hand over to %s.",
@@ -107,21 +107,21 @@ var actionDefs = map[ActionKind]actionDef{
 	ActionPauseQueue: {"queue", "Pause", "Consumers get no further items until the queue is resumed. Items can still " +
 		"be put.", "The queue is paused.", false, pauseQueue},
 	ActionResumeQueue: {"queue", "Resume", "Consumers get items again.", "The queue is resumed.", false, resumeQueue},
-	ActionCancelRun: {"workflow", "Cancel the run", "The run %s is cancelled: its context ends, and no later step " +
+	ActionCancelRun: {"workflow", "Cancel the run", "The run \"%s\" is cancelled: its context ends, and no later step " +
 		"begins.", "The run was cancelled.", true, cancelRun},
 	ActionRequeue: {"queue", "Put back", "Dead letters go into the queue again, behind the items of the same priority " +
 		"and without their attempts: %s.", "The dead letters were put back.", false, requeueDead},
 	ActionPurgeDead: {"queue", "Delete", "Dead letters are deleted, and nothing brings them back: %s.",
 		"The dead letters were deleted.", true, purgeDead},
-	ActionRetryRun: {"workflow", "Retry the run", "The run %s becomes active again, with all its attempts. Steps that " +
+	ActionRetryRun: {"workflow", "Retry the run", "The run \"%s\" becomes active again, with all its attempts. Steps that " +
 		"have a record are not run again.", "The run is active again.", false, retryRun},
-	ActionSignalRun: {"workflow", "Send a signal", "The run %s gets a signal. It gets a signal of this name once, with " +
+	ActionSignalRun: {"workflow", "Send a signal", "The run \"%s\" gets a signal. It gets a signal of this name once, with " +
 		"this data.", "The run has the signal.", false, signalRun},
-	ActionCordon: {"group", "Cordon", "The member %s is asked to take no new work, until it is uncordoned. It goes on " +
+	ActionCordon: {"group", "Cordon", "The member \"%s\" is asked to take no new work, until it is uncordoned. It goes on " +
 		"with the work that it has.", "The member was cordoned.", false, cordonMember},
-	ActionUncordon: {"group", "Uncordon", "The member %s may take work again, and a drain of it is withdrawn.",
+	ActionUncordon: {"group", "Uncordon", "The member \"%s\" may take work again, and a drain of it is withdrawn.",
 		"The member was uncordoned.", false, uncordonMember},
-	ActionDrain: {"group", "Drain", "The member %s is asked to take no new work and to finish what it has. It stays " +
+	ActionDrain: {"group", "Drain", "The member \"%s\" is asked to take no new work and to finish what it has. It stays " +
 		"out of service until it is uncordoned.", "The member was asked to drain. Its state says when it has.", true,
 		drainMember},
 	ActionRollback: {"value", "Roll back", "The value of version %s is written again, as a new version. Programs that " +

@@ -41,6 +41,9 @@ func (u *UI) barrierRowOf(r barrier.Report) barrierRow {
 		}
 	case len(row.Who) > 0:
 		row.Mark, row.State = wait, fmt.Sprintf("%s of %s are missing", count(r.Missing), count(r.Needed))
+		if r.Missing == 1 {
+			row.State = fmt.Sprintf("1 of %s is missing", count(r.Needed))
+		}
 	}
 	for _, m := range row.Who {
 		if row.Since.IsZero() || !m.Since.IsZero() && m.Since.Before(row.Since) {

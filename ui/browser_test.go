@@ -3,9 +3,11 @@
 package ui_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +25,18 @@ func TestPagesAreAccessible(t *testing.T) {
 	require.FileExists(t, "../bin/axe.min.js", "make test-tools")
 	s := newStage(t, ui.WithActions())
 	fill(t, s, "one")
-	all := append(targets("one"), "nothing")
+	ctx, end := context.WithCancel(t.Context())
+	on := &trouble{stage: s, ctx: ctx}
+	t.Cleanup(func() {
+		end()
+		for _, f := range on.last {
+			f()
+		}
+		on.tasks.Wait()
+	})
+	run := on.startGraph(t, "one", "first", "stuck after first", "last after stuck,first")
+	require.Eventually(t, func() bool { return strings.Contains(text(t, s.get(t, run)), "under way") }, wait, tick)
+	all := append(targets("one"), "nothing", run)
 	for i := range 4 {
 		size, dark := []browser.Size{browser.Narrow, browser.Wide}[i%2], i < 2
 		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {

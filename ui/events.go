@@ -121,7 +121,7 @@ func (u *UI) serveEvents(w http.ResponseWriter, r *http.Request) {
 // renderFragments renders the parts of a page, once for all visitors. It leaves out those
 // that cannot be read at present.
 func (u *UI) renderFragments(q request, def *pageDef, s *snapshot, r *http.Request) []fragment {
-	key := "page " + r.URL.Path + "?" + r.URL.RawQuery
+	key := fragmentsOf + r.URL.Path + "?" + r.URL.RawQuery
 	all, _ := read(q.ctx, u.hub, s, key, func(ctx context.Context) ([]fragment, error) {
 		p, err := u.buildFrom(request{ctx, q.query}, def, s, r)
 		var all []fragment

@@ -97,6 +97,9 @@ func judge(s *snapshot, credentials string) []finding {
 		if a.command != "" && strings.HasPrefix(f.Path, "/") {
 			one.Command = a.command + " " + shellWord(f.Path)
 		}
+		if i := slices.IndexFunc(s.Jobs, func(r scheduler.Report) bool { return r.JobPath() == f.Path }); i >= 0 {
+			one.Command = "lockstep runs " + shellWord(s.Jobs[i].Name) + " --scheduler " + shellWord(s.Jobs[i].Path)
+		}
 		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b finding) int {

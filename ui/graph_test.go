@@ -92,6 +92,14 @@ func graphSteps(texts ...string) (steps []workflow.AnyGraphStep[string]) {
 // runGraph runs a graph until the end of the test, and returns the page of its run.
 func (on *trouble) runGraph(t *testing.T, id string, steps ...string) string {
 	t.Helper()
+	target := on.startGraph(t, id, steps...)
+	time.Sleep(time.Minute)
+	return text(t, on.get(t, target))
+}
+
+// startGraph runs a graph until the end of the test, and returns where the page of its run is.
+func (on *trouble) startGraph(t *testing.T, id string, steps ...string) string {
+	t.Helper()
 	graph, err := workflow.NewGraph("graph", graphSteps(steps...)...)
 	require.NoError(t, err)
 	kind := workflow.NewKind[string, string]("kind-" + id)
@@ -105,8 +113,7 @@ func (on *trouble) runGraph(t *testing.T, id string, steps ...string) string {
 	on.last = append(on.last, func() { _ = flows.Close(context.Background()) })
 	_, err = kind.Start(on.ctx, flows, id, "input")
 	require.NoError(t, err)
-	time.Sleep(time.Minute)
-	return text(t, on.get(t, "workflow?path=/flows-"+id+"&id="+id))
+	return "workflow?path=/flows-" + id + "&id=" + id
 }
 
 func namesOf(boxes []svgBox) (names []string) {

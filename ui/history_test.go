@@ -3,6 +3,7 @@ package ui_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -122,5 +123,35 @@ func TestAMissingThingIsAnsweredWithThoseThatThereAre(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		require.Contains(t, s.words(t, "queue?path=/none"), "more/ j and 3 more")
+	})
+}
+
+// TestWhatWasReadStaysWhileNoServerAnswers: the list of members was open, that of values was not.
+// A run is shown without its steps.
+func TestWhatWasReadStaysWhileNoServerAnswers(t *testing.T) {
+	inTrouble(t, func(t *testing.T, on *trouble) {
+		fill(t, on.stage, "one")
+		flows := workflow.New(on.member(t, "starts", "starts"), "/flows")
+		on.last = append(on.last, func() { _ = flows.Close(context.Background()) })
+		_, err := workflow.NewKind[string, string]("kind").Start(on.ctx, flows, "run", "input")
+		require.NoError(t, err)
+		_, closePage := on.open(t, "members")
+		defer closePage()
+		time.Sleep(time.Minute)
+		on.link.Cut()
+		time.Sleep(time.Minute)
+		members := on.words(t, "members")
+		require.Contains(t, members, "No answer from ZooKeeper since")
+		require.Contains(t, members, "Below is what was seen at")
+		require.Contains(t, members, "groups/ one")
+		require.Contains(t, on.words(t, "workflow?path=/flows&id=run"), "They were not read before.")
+		r := on.get(t, "configuration")
+		require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
+		body := text(t, r)
+		require.Contains(t, body, "No server answers at present, and this was not read before; reload the page later.")
+		require.NotContains(t, body, "Below is what was seen")
+		on.link.Heal()
+		time.Sleep(time.Minute)
+		require.Contains(t, on.words(t, "configuration"), "config/ one")
 	})
 }

@@ -212,7 +212,11 @@ func (h *hub) publish(s *snapshot) {
 	}
 	s.servers = slices.Clone(h.servers)
 	h.newest = s
-	clear(h.details)
+	for key, d := range h.details { // what was read before stays while nothing can be read
+		if s.failed == nil || !d.read.Load() || strings.HasPrefix(key, fragmentsOf) {
+			delete(h.details, key)
+		}
+	}
 	close(h.changed)
 	h.changed = make(chan struct{})
 }
@@ -383,11 +387,18 @@ func (h *hub) open(path string) (leave func()) {
 	}
 }
 
+// errNotRead is returned for what was not read before servers went away.
+var errNotRead = errors.New("no server answers at present, and this was not read before; reload the page later")
+
+// fragmentsOf is the beginning of the keys of rendered parts of pages.
+const fragmentsOf = "page "
+
 // detail is what a page has read beside the snapshot, for all visitors of the same page.
 type detail struct {
 	once  sync.Once
 	value any
 	err   error
+	read  atomic.Bool // without an error
 }
 
 // read returns what f reads, once for each snapshot and key, whatever the number of pages.
@@ -399,6 +410,12 @@ func read[T any](ctx context.Context, h *hub, s *snapshot, key string,
 		return f(ctx)
 	}
 	d := h.details[key]
+	if d == nil && s.failed != nil && h.client.Status().State != framework.Connected &&
+		!strings.HasPrefix(key, fragmentsOf) {
+		h.mu.Unlock()
+		var none T
+		return none, errNotRead
+	}
 	if d == nil {
 		d = &detail{}
 		h.details[key] = d
@@ -408,6 +425,7 @@ func read[T any](ctx context.Context, h *hub, s *snapshot, key string,
 		ctx, cancel := context.WithTimeout(h.life, firstScan) // another page may wait for it
 		defer cancel()
 		d.value, d.err = f(ctx)
+		d.read.Store(d.err == nil)
 	})
 	value, _ := d.value.(T)
 	return value, d.err

@@ -203,10 +203,22 @@ func buildGroup(u *UI, q request, s *snapshot) (built, error) {
 		row.addErrors()
 		v.Rows = append(v.Rows, row)
 	}
+	slices.SortStableFunc(v.Rows, func(a, b memberRow) int { return rankOf(a) - rankOf(b) })
 	if n := len(v.Rows); n > maxMembers {
 		v.Rows, v.More = v.Rows[:maxMembers], n-maxMembers
 	}
 	return built{path, v, r}, nil
+}
+
+// rankOf orders members: those whose drain has failed first, then others out of service.
+func rankOf(r memberRow) int {
+	switch {
+	case r.Mark == bad:
+		return 0
+	case r.Cordon != nil:
+		return 1
+	}
+	return 2
 }
 
 // maxMembers is how many members or instances a page shows; its JSON has all.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/lockstep-go/lockstep/framework"
 	"github.com/lockstep-go/lockstep/locks"
@@ -178,11 +180,11 @@ func (u *UI) chromeOf(s *snapshot, r *http.Request, def *pageDef) chrome {
 	}
 	switch {
 	case s.failed != nil:
-		c.Failed = s.failed.Error()
+		c.Failed = asSentence(s.failed.Error())
 	case status.State != framework.Connected && s.at.IsZero():
-		c.Failed = "no server can be reached"
+		c.Failed = "No server can be reached"
 	case status.State != framework.Connected:
-		c.Failed, c.Since = "no server can be reached", s.at
+		c.Failed, c.Since = "No server can be reached", s.at
 	}
 	switch def.section {
 	case "locks", "elections", "jobs", "queues", "workflows":
@@ -196,6 +198,12 @@ func (u *UI) chromeOf(s *snapshot, r *http.Request, def *pageDef) chrome {
 	}
 	c.Nav = navOf(s, def.section, def == pages[""])
 	return c
+}
+
+// asSentence begins a text with a capital letter.
+func asSentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // zoneName names a zone for people: that of the machine has no name of its own.

@@ -31,6 +31,16 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 	v := searchView{Query: q.query.Get("q")}
 	add := func(l link, name, kind, why string) { v.Rows = append(v.Rows, searchRow{l, name, kind, why}) }
 	if wanted != "" {
+		for _, r := range sessionsOf(s.holdings()) {
+			id := r.Session.String()
+			l := link{Href: "session?id=" + id, Full: id, Leaf: id}
+			switch {
+			case strings.Contains(id, wanted):
+				add(l, id, "session", "")
+			case containsAny(wanted, r.Owner, r.Host):
+				add(l, id, "session", strings.Join([]string{"its owner or host:", r.Owner, r.Host}, " "))
+			}
+		}
 		for _, r := range s.locks {
 			row := u.lockRowOf(s, r)
 			if strings.Contains(strings.ToLower(r.Path), wanted) {
@@ -40,34 +50,30 @@ func buildSearch(u *UI, q request, s *snapshot) (built, error) {
 			}
 		}
 		for _, r := range s.Jobs {
-			if row := u.jobRowOf(s, r); row.matches(wanted) {
+			if row := u.jobRowOf(s, r); containsAny(wanted, r.JobPath()) {
 				add(row.Link, r.JobPath(), "job", "")
+			} else if row.matches(wanted) {
+				add(row.Link, r.JobPath(), "job", "its members, schedule, state or description")
 			}
 		}
 		for _, r := range s.Queues {
-			if containsAny(wanted, r.Path, r.Held.Owner, r.Held.Host) {
-				add(linkTo("queue", r.Path, u.root), r.Path, "queue", "")
+			if l := linkTo("queue", r.Path, u.root); containsAny(wanted, r.Path) {
+				add(l, r.Path, "queue", "")
+			} else if containsAny(wanted, r.Held.Owner, r.Held.Host) {
+				add(l, r.Path, "queue", "a consumer there")
 			}
 		}
 		for _, r := range s.barriers {
-			if u.barrierRowOf(r).matches(wanted) {
-				add(linkTo("barriers", r.Path, u.root), r.Path, string(r.Kind), "")
+			if l := linkTo("barriers", r.Path, u.root); containsAny(wanted, r.Path, string(r.Kind)) {
+				add(l, r.Path, string(r.Kind), "")
+			} else if u.barrierRowOf(r).matches(wanted) {
+				add(l, r.Path, string(r.Kind), "who is there, or its state")
 			}
 		}
 		for _, r := range s.Runs {
 			if row := workflowRowOf(r); row.matches(wanted) {
 				l := u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID})
 				add(l, znode.Join(r.Path, r.ID), "workflow", "")
-			}
-		}
-		for _, r := range sessionsOf(s.holdings()) {
-			id := r.Session.String()
-			l := link{Href: "session?id=" + id, Full: id, Leaf: id}
-			switch {
-			case strings.Contains(id, wanted):
-				add(l, id, "session", "")
-			case containsAny(wanted, r.Owner, r.Host):
-				add(l, id, "session", strings.Join([]string{"its owner or host:", r.Owner, r.Host}, " "))
 			}
 		}
 		v.Unread = u.searchPlaces(q, s, wanted, add)

@@ -119,7 +119,10 @@ func buildService(u *UI, q request, s *snapshot) (built, error) {
 			v.Weights += i.Weight
 		}
 	}
-	for _, i := range r.Instances[:min(len(r.Instances), maxMembers)] {
+	disabledFirst := slices.SortedStableFunc(slices.Values(r.Instances), func(a, b registry.Instance) int {
+		return min(len(b.Disabled), 1) - min(len(a.Disabled), 1)
+	})
+	for _, i := range disabledFirst[:min(len(disabledFirst), maxMembers)] {
 		row := instanceRow{Instance: i}
 		if node := s.locksAt[path.Join(at, i.ID)]; len(node.Holders) > 0 { // what is ephemeral is listed there, too
 			row.Session = node.Holders[0].Session

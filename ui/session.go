@@ -32,8 +32,8 @@ type holding struct {
 type holdingSort int
 
 const (
-	holdsLock holdingSort = iota // or leads
-	waitsInLine
+	waitsInLine holdingSort = iota
+	holdsLock               // or leads
 	holdsItem
 	takesPart
 )
@@ -65,10 +65,13 @@ func holdingsOf(s *snapshot, ofRecipe map[string]recipeNode) map[framework.Sessi
 	for _, r := range s.Locks {
 		if of, known := ofRecipe[r.Path]; known {
 			for _, e := range slices.Concat(r.Holders, r.Others) {
-				if h := holdingOfNode(e, of, queues); h.page != "" {
-					add(e.Session, h)
-				} else {
+				switch h := holdingOfNode(e, of, queues); {
+				case h.page == "":
 					rest = append(rest, restOf{e.Session, h})
+				case of.recipe == recipenode.Queue && slices.ContainsFunc(all[e.Session],
+					func(o holding) bool { return o.What == h.What && o.Path == h.Path }): // it has several tickets
+				default:
+					add(e.Session, h)
 				}
 			}
 			continue
@@ -84,19 +87,11 @@ func holdingsOf(s *snapshot, ofRecipe map[string]recipeNode) map[framework.Sessi
 			add(e.Session, holding{waits, r.Path, "", e.Node, e.Since, waitsInLine, page, e.Owner, e.Host})
 		}
 	}
-	for _, j := range s.Jobs {
-		for _, m := range j.Members {
-			what := "has the job"
-			if j.Owner != nil && j.Owner.Session == m.Session {
-				what = "starts the runs of"
-			}
-			runs := func(r scheduler.RunRecord) bool { return r.Runner == m.ID }
-			if slices.ContainsFunc(j.Running, runs) {
-				what = "runs"
-			}
-			add(m.Session, holding{what, j.JobPath(), "", "", m.Since, takesPart, "job", m.ID, ""})
-		}
+	for _, q := range s.Queues {
+		add(q.Held.Session, holding{"has an item of", q.Path, "", q.Held.Node, q.Held.Since, holdsItem, "queue",
+			q.Held.Owner, q.Held.Host})
 	}
+	addJobs(s.Jobs, add)
 	for _, r := range s.Runs {
 		if r.Taken != nil {
 			add(r.Taken.Session, holding{"executes", r.Path, r.ID, "", r.Taken.Since, takesPart, "workflow",
@@ -118,7 +113,27 @@ func holdingsOf(s *snapshot, ofRecipe map[string]recipeNode) map[framework.Sessi
 			add(r.id, r.h)
 		}
 	}
+	for _, of := range all {
+		slices.SortStableFunc(of, func(a, b holding) int { return int(a.sort - b.sort) })
+	}
 	return all
+}
+
+// addJobs adds the jobs that sessions have.
+func addJobs(jobs []scheduler.Report, add func(framework.SessionID, holding)) {
+	for _, j := range jobs {
+		for _, m := range j.Members {
+			what := "has the job"
+			if j.Owner != nil && j.Owner.Session == m.Session {
+				what = "starts the runs of"
+			}
+			runs := func(r scheduler.RunRecord) bool { return r.Runner == m.ID }
+			if slices.ContainsFunc(j.Running, runs) {
+				what = "runs"
+			}
+			add(m.Session, holding{what, j.JobPath(), "", "", m.Since, takesPart, "job", m.ID, ""})
+		}
+	}
 }
 
 // holdingOfNode is the holding of an ephemeral node of another recipe than locks.
@@ -128,7 +143,7 @@ func holdingOfNode(e locks.Entry, of recipeNode, queues map[string]bool) holding
 		host: e.Host}
 	switch {
 	case of.recipe == recipenode.Queue && queues[of.path]:
-		h.What, h.Path, h.page, h.sort = "has an item of", of.path, "queue", holdsItem
+		h.What, h.Path, h.page = "takes items of", of.path, "queue"
 	case of.recipe == recipenode.Writer && queues[of.path]:
 		h.What, h.Path, h.page = "puts items into", of.path, "queue"
 	case of.recipe == recipenode.Service:
@@ -165,12 +180,19 @@ func (u *UI) linkOf(h holding) link {
 	return l
 }
 
-// nameOf is how a session's holdings name it.
+// nameOf is how a session's holdings name it: by the client's identity, or else by the id that it
+// has as a candidate or a member.
 func nameOf(all []holding) (owner, host string) {
+	id := ""
 	for _, h := range all {
-		owner, host = cmp.Or(owner, h.owner), cmp.Or(host, h.host)
+		if h.page == "election" || h.page == "group" {
+			id = cmp.Or(id, h.owner)
+		} else {
+			owner = cmp.Or(owner, h.owner)
+		}
+		host = cmp.Or(host, h.host)
 	}
-	return owner, host
+	return cmp.Or(owner, id), host
 }
 
 type sessionView struct {
@@ -214,7 +236,7 @@ type sessionsRow struct {
 	Host    string              `json:"host,omitempty"`
 	Holds   int                 `json:"holds"` // locks and terms
 	Waits   int                 `json:"waits"`
-	Items   int                 `json:"items"`          // of queues
+	Items   int                 `json:"items"`          // queues whose longest held item it has
 	Other   int                 `json:"other"`          // such as groups, services and jobs that it is in
 	Since   time.Time           `json:"since,omitzero"` // of the oldest of all these
 }

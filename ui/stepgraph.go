@@ -13,7 +13,7 @@ import (
 type graphView struct {
 	Name    string
 	Drawing drawing
-	Short   bool // some boxes of the drawing are several steps
+	Short   bool // some boxes of the wide picture are several steps
 	Steps   int
 	Rows    []graphRow // the first ones
 }
@@ -66,7 +66,7 @@ func (r graphRow) isUrgent() bool { return r.Mark == bad || r.Mark == busy }
 // bottom.
 func drawSteps(id, name string, rows []graphRow) (d drawing, short bool) {
 	wide, wideArrows, shortWide := boxesOf(rows, 6, 6)
-	tall, tallArrows, shortTall := boxesOf(rows, 12, 2)
+	tall, tallArrows, _ := boxesOf(rows, 12, 2)
 	d.Pictures = []picture{draw(id+"-wide", "wide", wide, wideArrows), draw(id+"-tall", "tall", tall, tallArrows)}
 	words := []string{fmt.Sprintf("Graph %s, %s:", name, counted(len(rows), "step", "steps"))}
 	for _, state := range stepStates {
@@ -84,7 +84,7 @@ func drawSteps(id, name string, rows []graphRow) (d drawing, short bool) {
 		}
 	}
 	d.Text = plain(strings.Join(append(words, "The table below has the same."), " "))
-	return d, shortWide || shortTall
+	return d, shortWide
 }
 
 // boxesOf returns a box for each step, in layers by level. If there are more levels than maxLayers,

@@ -105,7 +105,7 @@ func (u *UI) serveGet(w http.ResponseWriter, r *http.Request) {
 		name = ""
 	}
 	switch name {
-	case "lockstep.css", "live.js":
+	case "lockstep.css", "live.js", "icon.svg":
 		serveAsset(w, name)
 		return
 	}
@@ -167,7 +167,8 @@ func (u *UI) serveJSON(w http.ResponseWriter, r *http.Request, value any) {
 }
 
 func unreadError(client *framework.Client, err error) *pageError {
-	return newPageError(http.StatusServiceUnavailable, "This could not be read", unreadText(client, err))
+	return newPageError(http.StatusServiceUnavailable, "This could not be read",
+		asSentence(unreadText(client, err))+".")
 }
 
 // unreadText is the text of an error of a read or an action. It names the page's credentials if
@@ -188,10 +189,8 @@ func (u *UI) mayDo(r *http.Request, a Action) error {
 }
 
 func serveAsset(w http.ResponseWriter, name string) {
-	kind := "text/css; charset=utf-8"
-	if strings.HasSuffix(name, ".js") {
-		kind = "text/javascript; charset=utf-8"
-	}
+	kind := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+		".svg": "image/svg+xml"}[path.Ext(name)]
 	content, err := files.ReadFile("assets/" + name)
 	if err != nil {
 		http.Error(w, "missing", http.StatusNotFound)
@@ -246,7 +245,9 @@ func (u *UI) refuse(w http.ResponseWriter, r *http.Request, e *pageError) {
 	}
 	p := page{chrome: u.chromeOf(u.hub.latest(), r, refusal),
 		Data: refusalView{e.title, e.text, e.back, e.there, e.more}}
-	p.Title = e.title
+	if p.Title = e.title; p.Failed != "" {
+		p.At = time.Time{} // nothing of it is shown
+	}
 	u.render(w, e.status, refusal.template, "page", p)
 }
 

@@ -43,6 +43,8 @@ func workflowRowOf(r workflow.Report) workflowRow {
 		row.Mark = good
 	case survey.IsUntaken(r):
 		row.Mark, row.State = warn, "no member"
+	case r.Failures > 0 && !r.State.IsFinished():
+		row.Mark, row.State = warn, "retries"
 	case r.State == workflow.Active:
 		row.Mark = busy
 	case r.State.IsFinished():
@@ -125,11 +127,14 @@ func buildWorkflow(u *UI, q request, s *snapshot) (built, error) {
 		}
 		return info, err
 	})
-	if err != nil {
-		if i := slices.IndexFunc(s.Runs, func(r workflow.Report) bool { return r.Path == path && r.ID == id }); i < 0 {
-			return built{}, missing("run", path+" "+id, s.Runs,
-				func(r workflow.Report) link { return u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID}) })
-		}
+	i := slices.IndexFunc(s.Runs, func(r workflow.Report) bool { return r.Path == path && r.ID == id })
+	switch {
+	case err != nil && i < 0 && s.failed == nil:
+		return built{}, missing("run", path+" "+id, s.Runs,
+			func(r workflow.Report) link { return u.linkOf(holding{page: "workflow", Path: r.Path, Run: r.ID}) })
+	case err != nil && i >= 0 && s.failed != nil:
+		info = s.Runs[i] // without steps
+	case err != nil:
 		return built{}, err
 	}
 	name := shellWord(id) + " --path " + shellWord(path)
