@@ -13,7 +13,8 @@
 # make chaos   client processes on three servers, under bursts of faults drawn from SEED, for DURATION (JSON=1 as above)
 # make soak    the pipeline example for DURATION, with workers killed all the while: memory and the like must stay flat
 # make man     the manual pages, in bin/man: man -M bin/man lockstep
-# make test-page  clicks through the web page in Chromium, on three real servers that are killed meanwhile: a minute or more
+# make test-page  clicks through the web page in Chromium, on three real servers that are killed meanwhile: this test of
+#                "make test" alone, a minute
 # make build   compile everything
 # make programs  test the programs with other libraries that docs/programs.md shows: some minutes
 # make site    README and docs as static pages with a search, in bin/site, that work from a folder; needs Hugo
@@ -64,7 +65,7 @@ about-test:
 	@echo "As root on Debian or Ubuntu, apt-get installs what is missing of: ZooKeeper, Java, Apache Curator, kazoo, Redis, Hugo, Chromium, npm, Spin, gcc, Prometheus. Else the tests say what to install."
 
 test-page: zookeeper test-tools
-	$(GO) test -count=1 -race -timeout 10m -run '^TestThePageOnAnEnsemble$$' -v ./ui -ensemble
+	$(GO) test -count=1 -race -timeout 10m -run '^TestThePageOnAnEnsemble$$' -v ./ui
 
 lint:
 	@unformatted="$$(gofmt -l .)"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:" $$unformatted; exit 1; fi

@@ -22,6 +22,7 @@ import (
 // and wide windows and in both colour schemes. It names the pages that have problems.
 func TestPagesAreAccessible(t *testing.T) {
 	browser.Require(t)
+	t.Parallel()
 	require.FileExists(t, "../bin/axe.min.js", "make test-tools")
 	s := newStage(t, ui.WithActions())
 	fill(t, s, "one")
@@ -39,6 +40,9 @@ func TestPagesAreAccessible(t *testing.T) {
 	all := append(targets("one"), "nothing", run)
 	for i := range 4 {
 		size, dark := []browser.Size{browser.Narrow, browser.Wide}[i%2], i < 2
+		if testing.Short() && dark != (size == browser.Narrow) {
+			continue
+		}
 		t.Run(fmt.Sprintf("%d dark %t", size.Width, dark), func(t *testing.T) {
 			p := &browser.Probed{Pages: s.page, Axe: "../bin/axe.min.js", Answers: make(chan string, len(all)), Script: `
 // outside names what reaches beyond a page of 360 pixels, which is as wide as a phone: no window is

@@ -5,7 +5,6 @@ package ui_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"regexp"
 	"strings"
 	"sync"
@@ -25,8 +24,6 @@ import (
 	"github.com/lockstep-go/lockstep/ui"
 	"github.com/lockstep-go/lockstep/workflow"
 )
-
-var onEnsemble = flag.Bool("ensemble", false, "click through the page on real servers that are killed")
 
 // act presses a button on a page, and that of its confirmation.
 func act(t *testing.T, v *browser.Visitor, target, do string) {
@@ -54,10 +51,8 @@ func act(t *testing.T, v *browser.Visitor, target, do string) {
 // and each action with its confirmation. Then a follower is killed, the leader, and the majority:
 // changes arrive on the open page, and it says when there is no answer, and recovers.
 func TestThePageOnAnEnsemble(t *testing.T) {
-	if !*onEnsemble {
-		t.Skip("left out: make test-page")
-	}
 	browser.Require(t)
+	t.Parallel() // it waits most of the time
 	servers := ensemble.Private(t, ensemble.Config{NoFsync: true, Tick: 2 * time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
