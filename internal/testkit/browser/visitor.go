@@ -142,7 +142,7 @@ func Visit(ctx context.Context, t testing.TB, pages http.Handler) *Visitor {
 			return
 		}
 		one := visitorReport{reply: make(chan Order, 1)}
-		if json.NewDecoder(r.Body).Decode(&one.Shown) != nil {
+		if json.NewDecoder(r.Body).Decode(&one) != nil {
 			return // the page was left
 		}
 		select {
