@@ -54,7 +54,7 @@ func TestThePageOnAnEnsemble(t *testing.T) {
 	browser.Require(t)
 	t.Parallel() // it waits most of the time
 	servers := ensemble.Private(t, ensemble.Config{NoFsync: true, Tick: 2 * time.Second})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	s := &stage{real: servers.Addrs()}
 	s.client = s.member(t, "page", "page")
