@@ -116,6 +116,32 @@ func TestAJobThatNoMemberHasRegisteredIsChanged(t *testing.T) {
 	}
 }
 
+// TestTwoCallsEnterAJobAtOnce: one of them reads that the job has no node, and gets the answer after
+// the other one has entered the job. So the job was not removed, unless somebody has removed it.
+func TestTwoCallsEnterAJobAtOnce(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		in(t, func(t *testing.T, w *world) {
+			a, b := w.member("a", jobs("j", "0 * * * *", quick)), w.member("b", jobs("j", "0 * * * *", quick))
+			j := a.jobs.findJob("j")
+			a.link.Delay(100 * time.Millisecond)
+			ended := make(chan error)
+			go func() {
+				_, _, err := a.registrar.enterJob(t.Context(), j)
+				ended <- err
+			}()
+			time.Sleep(150 * time.Millisecond) // the answer is on its way
+			require.NoError(t, b.Trigger(t.Context(), "j"))
+			if removed {
+				require.NoError(t, b.Remove(t.Context(), "j"))
+			}
+			j.entered.Store(true) // as the other call does
+			require.NoError(t, <-ended)
+			require.Equal(t, removed, a.jobs.findJob("j") == nil)
+			require.Equal(t, removed, !w.stored("j").Removed.IsZero())
+		})
+	}
+}
+
 func TestALostReplyOfATriggerRunsItOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		w.start("a", one(Job{Spec: "0 * * * *", Run: quick}))

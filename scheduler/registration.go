@@ -99,10 +99,18 @@ func (r *registrar) enterAll(ctx context.Context) (created []string, old []outda
 func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []outdatedSchedule, err error) {
 	err = r.store.onSession(ctx, func(session *framework.Session) error {
 		cache := newStateCache(r.store.nodes.Job(j.Name))
+		entered := j.entered.Load()
 		state, err := cache.readState(ctx, session)
+		if !entered && j.entered.Load() { // by another call meanwhile, perhaps after this read
+			entered = true
+			if err = session.Sync(ctx, cache.node); err == nil {
+				cache.invalidate()
+				state, err = cache.readState(ctx, session)
+			}
+		}
 		unknown := errors.Is(err, errUnknownJob) || err == nil && !state.Removed.IsZero()
 		switch {
-		case unknown && j.entered.Load():
+		case unknown && entered:
 			r.removed(j)
 			return nil
 		case errors.Is(err, errUnknownJob):
@@ -114,7 +122,7 @@ func (r *registrar) enterJob(ctx context.Context, j *job) (created bool, old []o
 		case err != nil:
 			return err
 		}
-		if !j.entered.Load() {
+		if !entered {
 			j.generation.Store(state.Generation)
 			j.local.allowRunsOf(state.Generation)
 		}
