@@ -116,8 +116,9 @@ func TestAJobThatNoMemberHasRegisteredIsChanged(t *testing.T) {
 	}
 }
 
-// TestTwoCallsEnterAJobAtOnce: one of them reads that the job has no node, and gets the answer after
-// the other one has entered the job. So the job was not removed, unless somebody has removed it.
+// TestTwoCallsEnterAJobAtOnce: one of them reads that the job has no node, and gets the answer
+// after the other one has entered the job. So the job was not removed, unless somebody has removed
+// it.
 func TestTwoCallsEnterAJobAtOnce(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		in(t, func(t *testing.T, w *world) {
