@@ -250,12 +250,18 @@ func (l *layout) arrow(a boxArrow, route []int) drawnArrow {
 	return drawn
 }
 
-// short cuts the middle out of a name, so that it fits into a box.
-func short(name string) string {
-	name = plain(name)
-	runes := []rune(name)
-	if len(runes) <= 18 {
-		return name
+// Runes of a box's lines. The mark takes some of the second line's room.
+const (
+	nameLength  = 18
+	belowLength = 16
+)
+
+// short cuts the middle out of a text that is longer than most runes, so that it fits into a box.
+func short(text string, most int) string {
+	text = plain(text)
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
 	}
-	return string(runes[:7]) + "…" + string(runes[len(runes)-10:])
+	return string(runes[:7]) + "…" + string(runes[len(runes)-most+8:])
 }

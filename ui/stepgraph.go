@@ -206,12 +206,13 @@ func leadsAround(between map[[2]int]bool, boxes, from, to int) bool {
 var classOfMark = map[severity]string{bad: "bad", busy: "busy", good: "good", wait: "wait", off: "wait"}
 
 func boxOfStep(r graphRow) box {
-	b := box{Name: short(r.Name), Title: plain(r.Name), Below: r.State, Mark: r.Mark, Class: classOfMark[r.Mark]}
+	b := box{Name: short(r.Name, nameLength), Title: plain(r.Name), Below: r.State, Mark: r.Mark,
+		Class: classOfMark[r.Mark]}
 	switch {
 	case r.Done && r.Took != "":
 		b.Below += ", " + r.Took
 	case len(r.WaitsFor) == 1 && r.State == survey.StepWaiting:
-		b.Below = short("for " + r.WaitsFor[0])
+		b.Below = short("for "+r.WaitsFor[0], belowLength)
 	case r.State == survey.StepWaiting:
 		b.Below = fmt.Sprintf("for %s", counted(len(r.WaitsFor), "step", "steps"))
 	}

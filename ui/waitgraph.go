@@ -70,7 +70,7 @@ func (u *UI) waitGraph(s *snapshot, r locks.Report) *drawing {
 		rest = len(above) - 1
 	}
 	for _, e := range above[:len(above)-rest] {
-		b := box{Name: short(owner(e)), Title: plain(owner(e)), Below: "waits", Class: "wait", Mark: wait}
+		b := box{Name: short(owner(e), nameLength), Title: plain(owner(e)), Below: "waits", Class: "wait", Mark: wait}
 		if e.Session != 0 {
 			b.Href = "session?id=" + e.Session.String()
 		}
@@ -92,8 +92,9 @@ func (u *UI) waitGraph(s *snapshot, r locks.Report) *drawing {
 			class, mark = "bad", bad
 		}
 		holds := path.Base(c.holds)
-		b := box{Layer: i + min(holder, 1), Name: short(owner(c.holder)), Below: short("holds " + holds),
-			Title: plain(owner(c.holder) + " holds " + c.holds), Class: class, Mark: mark}
+		b := box{Layer: i + min(holder, 1), Name: short(owner(c.holder), nameLength),
+			Below: short("holds "+holds, belowLength), Title: plain(owner(c.holder) + " holds " + c.holds),
+			Class: class, Mark: mark}
 		if i > 0 {
 			b.Href = linkTo("lock", c.holds, u.root).Href
 		}
@@ -108,7 +109,7 @@ func (u *UI) waitGraph(s *snapshot, r locks.Report) *drawing {
 			to = cycle
 		}
 		if to >= 0 { // else the chain is too long to be drawn
-			arrows = append(arrows, boxArrow{holder + i, holder + to, class, short(path.Base(c.waits))})
+			arrows = append(arrows, boxArrow{holder + i, holder + to, class, short(path.Base(c.waits), nameLength)})
 		}
 	}
 	if cycle >= 0 {
