@@ -49,8 +49,8 @@ func TestCloseWhileSuspendedDoesNotExtendHolds(t *testing.T) {
 			time.Sleep(4 * time.Second) // the servers end the session 6 s later at the latest
 			require.Equal(t, framework.Suspended, s.State())
 			time.AfterFunc(100*time.Millisecond, func() {
+				m.Link.Delay(600 * time.Millisecond) // before a dial can pass without it
 				m.Link.Heal()
-				m.Link.Delay(600 * time.Millisecond)
 			})
 			began := time.Now()
 			require.ErrorIs(t, m.Close(t.Context()), framework.ErrUnconfirmed)
