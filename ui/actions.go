@@ -113,12 +113,12 @@ var actionDefs = map[ActionKind]actionDef{
 		"and without their attempts: %s.", "The dead letters were put back.", false, requeueDead},
 	ActionPurgeDead: {"queue", "Delete", "Dead letters are deleted, and nothing brings them back: %s.",
 		"The dead letters were deleted.", true, purgeDead},
-	ActionRetryRun: {"workflow", "Retry the run", "The run \"%s\" becomes active again, with all its attempts. Steps that " +
-		"have a record are not run again.", "The run is active again.", false, retryRun},
-	ActionSignalRun: {"workflow", "Send a signal", "The run \"%s\" gets a signal. It gets a signal of this name once, with " +
-		"this data.", "The run has the signal.", false, signalRun},
-	ActionCordon: {"group", "Cordon", "The member \"%s\" is asked to take no new work, until it is uncordoned. It goes on " +
-		"with the work that it has.", "The member was cordoned.", false, cordonMember},
+	ActionRetryRun: {"workflow", "Retry the run", "The run \"%s\" becomes active again, with all its attempts. " +
+		"Steps that have a record are not run again.", "The run is active again.", false, retryRun},
+	ActionSignalRun: {"workflow", "Send a signal", "The run \"%s\" gets a signal. It gets a signal of this name once, " +
+		"with this data.", "The run has the signal.", false, signalRun},
+	ActionCordon: {"group", "Cordon", "The member \"%s\" is asked to take no new work, until it is uncordoned. " +
+		"It goes on with the work that it has.", "The member was cordoned.", false, cordonMember},
 	ActionUncordon: {"group", "Uncordon", "The member \"%s\" may take work again, and a drain of it is withdrawn.",
 		"The member was uncordoned.", false, uncordonMember},
 	ActionDrain: {"group", "Drain", "The member \"%s\" is asked to take no new work and to finish what it has. It stays " +
@@ -319,10 +319,11 @@ func signalRun(ctx context.Context, u *UI, a Action) error {
 	})
 }
 
-// withDead calls one for the dead letter at the action's node, or all for all letters if they are
-// those that were seen. A letter that was buried again has another node.
+// withDead calls some for the dead letter at the action's node, or for all letters if they are
+// those that were seen. It calls all instead if the page has not shown each of them. A letter that
+// was buried again has another node.
 func (u *UI) withDead(ctx context.Context, a Action, all func(*queue.Queue[[]byte], context.Context) (int, error),
-	one func(*queue.Queue[[]byte], context.Context, ...string) (int, error)) error {
+	some func(*queue.Queue[[]byte], context.Context, ...string) (int, error)) error {
 	q := queue.New(u.client, a.Path, codec.Bytes())
 	defer q.Close(ctx) //nolint:errcheck // it has taken nothing
 	if err := u.sync(ctx, a.Path); err != nil {
@@ -341,10 +342,18 @@ func (u *UI) withDead(ctx context.Context, a Action, all func(*queue.Queue[[]byt
 			return changed("the queue has %s, which are not those of the page",
 				counted(counts.Dead, "dead letter", "dead letters"))
 		}
-		_, err = all(q, ctx)
+		if len(letters) > maxLetters {
+			_, err = all(q, ctx)
+			return err
+		}
+		var nodes []string // not those of letters that are buried meanwhile
+		for _, letter := range letters {
+			nodes = append(nodes, letter.Node)
+		}
+		_, err = some(q, ctx, nodes...)
 		return err
 	}
-	n, err := one(q, ctx, a.Node)
+	n, err := some(q, ctx, a.Node)
 	if err == nil && n == 0 {
 		return changed("the queue has no such dead letter")
 	}

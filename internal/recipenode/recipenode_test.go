@@ -10,7 +10,7 @@ import (
 
 // TestOf tells nodes by their paths, and instances of services by their data.
 func TestOf(t *testing.T) {
-	const id = "0f1e2d3c-0f1e-2d3c-0f1e-2d3c0f1e2d3c"
+	const id, one = "0f1e2d3c-0f1e-2d3c-0f1e-2d3c0f1e2d3c", `{"name":"billing","id":"one"}`
 	for path, want := range map[string]struct {
 		recipe Recipe
 		of     string
@@ -21,8 +21,8 @@ func TestOf(t *testing.T) {
 		"/cron/members/00000001-2f":                           {Scheduler, "/cron", ""},
 		"/cron/jobs/one/run-17":                               {Scheduler, "/cron", ""},
 		"/b/in-" + id + "/m-0000000003":                       {Barrier, "/b", ""},
-		"/services/billing/one":                               {Service, "/services/billing", `{"name":"billing","id":"one"}`},
-		"/services/billing/two":                               {None, "", `{"name":"billing","id":"one"}`},
+		"/services/billing/one":                               {Service, "/services/billing", one},
+		"/services/billing/two":                               {None, "", one},
 		"/claims/one":                                         {None, "", ""},
 	} {
 		r := locks.Report{Path: path, Kind: locks.ClaimLock, Holders: []locks.Entry{{Data: want.data}}}

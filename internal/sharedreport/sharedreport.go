@@ -1,5 +1,6 @@
-// Package sharedreport has the reports that the command line prints with --json and the web page serves
-// with .json, where a report joins what several calls have read. Each has its JSON form here only.
+// Package sharedreport has the reports that the command line prints with --json and the web page
+// serves with .json, where a report joins what several calls have read. Each has its JSON form here
+// only. It also has the words in which both say with which credentials they connected.
 package sharedreport
 
 import (
